@@ -1,0 +1,106 @@
+"""What a multi-agent system did on one task, down to the token ids that were sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from data.task import Score, Task
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one agent call consumed. Times are seconds of wall clock; ``None`` where the engine does not tell."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    latent_tokens: int
+    cached_tokens: int | None
+    wall_s: float
+    first_token_s: float | None
+    queue_s: float | None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One agent call: (α_j, p_j, o_j) of the paper's τ, with everything a trainer needs to score it again.
+
+    Attributes:
+        agent: the agent's name within its MAS, unique there.
+        role: the role whose profile γ the composer reads.
+        prompt: the user-visible prompt text p_j, without the chat template.
+        output: the decoded response o_j.
+        prefix_ids: prompt tokens before the place where latents are injected.
+        suffix_ids: prompt tokens after it (empty when latents follow the generation prompt).
+        output_ids: the sampled token ids, end-of-turn token included when it was sampled.
+        logprobs: the engine's log-probability of each sampled token, at the sampling temperature.
+        finish_reason: ``stop`` or ``length``.
+        entry_ids: memory entries that were injected.
+    """
+
+    agent: str
+    role: str
+    prompt: str
+    output: str
+    prefix_ids: tuple[int, ...]
+    suffix_ids: tuple[int, ...]
+    output_ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    finish_reason: str
+    entry_ids: tuple[str, ...]
+    cost: Cost
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """τ of one episode. ``member`` is its place in the group of G trajectories of one task."""
+
+    task: Task
+    mas: str
+    member: int
+    steps: tuple[Step, ...]
+    answer: str
+    score: Score
+
+
+def trajectory_text(trajectory: Trajectory) -> str:
+    """The trajectory as plain text: the question, then ``agent: output`` a line.
+
+    This is what is embedded for retrieval, what the composer reads, and what the text baseline injects.
+    """
+    lines = [f"Question: {trajectory.task.question}"]
+    lines += [f"{step.agent}: {step.output.strip()}" for step in trajectory.steps]
+    return "\n".join(lines)
+
+
+def trajectory_to_dict(trajectory: Trajectory) -> dict[str, object]:
+    """JSON values only, so that it survives a checkpoint loaded with ``weights_only=True``."""
+    out = asdict(trajectory)
+    out["score"] = dict(trajectory.score)
+    return _plain(out)  # type: ignore[return-value]
+
+
+def trajectory_from_dict(state: Mapping[str, object]) -> Trajectory:
+    """The inverse of :func:`trajectory_to_dict`."""
+    task = dict(state["task"])  # type: ignore[call-overload]
+    task["answers"] = tuple(task["answers"])
+    steps = []
+    for raw in state["steps"]:  # type: ignore[attr-defined]
+        step = {key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()}
+        steps.append(Step(**{**step, "cost": Cost(**step["cost"])}))
+    return Trajectory(
+        task=Task(**task),
+        mas=str(state["mas"]),
+        member=int(state["member"]),  # type: ignore[call-overload]
+        steps=tuple(steps),
+        answer=str(state["answer"]),
+        score=dict(state["score"]),  # type: ignore[call-overload]
+    )
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
