@@ -1,0 +1,162 @@
+"""Writing what was found: ``results.json`` for programs, ``results.md`` for people, ``answers.jsonl`` for doubts."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from eval.rows import Comparison, Outcome, Row
+
+_SHORT = ("memory", "exact match %", "token F1 %", "lax %", "tokens/q", "s/q")
+_LONG = ("memory", "n", "exact match %", "token F1 %", "lax match %", "tokens", "prompt", "output", "latent", "seconds")
+
+
+def write_results(
+    directory: Path, rows: Sequence[Row], comparisons: Sequence[Comparison], settings: Mapping[str, object]
+) -> Path:
+    """Write ``results.json`` and ``results.md`` into ``directory``, each replaced whole or not at all.
+
+    Args:
+        settings: everything needed to run the evaluation again, as JSON values; ``command``, when there, is shown in
+            ``results.md``.
+
+    Returns:
+        The path of ``results.json``.
+
+    Raises:
+        TypeError: a setting that JSON cannot hold; the message names its place.
+    """
+    results = {
+        "rows": [asdict(row) for row in rows],
+        "paired_tests": [comparison_to_dict(comparison) for comparison in comparisons],
+        "settings": settings,
+    }
+    path = directory / "results.json"
+    write_text(path, json.dumps(_plain(results, "results"), indent=2, ensure_ascii=False) + "\n")
+    write_text(directory / "results.md", markdown(rows, comparisons, settings))
+    return path
+
+
+def write_answers(directory: Path, outcomes: Mapping[str, Sequence[Outcome]]) -> Path:
+    """Write ``answers.jsonl``: one line a task, with every memory's answer and scores side by side."""
+    tasks: dict[str, dict[str, object]] = {}
+    answers: dict[str, dict[str, object]] = {}
+    for memory, found in outcomes.items():
+        for outcome in found:
+            tasks.setdefault(outcome.task_id, _about(outcome))
+            answers.setdefault(outcome.task_id, {})[memory] = {"answer": outcome.answer, **outcome.score}
+    lines = [{**about, "by_memory": answers[task_id]} for task_id, about in tasks.items()]
+    path = directory / "answers.jsonl"
+    write_text(path, "".join(json.dumps(_plain(line, "answers"), ensure_ascii=False) + "\n" for line in lines))
+    return path
+
+
+def comparison_to_dict(comparison: Comparison) -> dict[str, object]:
+    """One flat JSON object: names, metric, difference with interval, p-value, and the counts behind it."""
+    flat = asdict(comparison)
+    return {**{key: value for key, value in flat.items() if key != "test"}, **flat["test"]}
+
+
+def markdown(rows: Sequence[Row], comparisons: Sequence[Comparison], settings: Mapping[str, object]) -> str:
+    """The whole of ``results.md``."""
+    cells = [_long_cells(row) for row in rows]
+    table = _aligned([_LONG, *cells], left="| ", gap=" | ", right=" |")
+    lines = ["# Results", "", table[0], _markdown_rule(table[0]), *table[1:], ""]
+    lines += ["Intervals are of 95 %. Tokens (with latent positions) and seconds of wall clock are means a question."]
+    if comparisons:
+        lines += ["", "## Paired tests", ""]
+        lines += [f"- {comparison_line(comparison)}" for comparison in comparisons]
+        lines += ["", "Two-sided, not adjusted for the number of tests."]
+    if "command" in settings:
+        lines += ["", "## Run it again", "", "```", str(settings["command"]), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def console_table(rows: Sequence[Row]) -> str:
+    """The table as plain text under 80 columns: the same on a terminal, in a file and in a notebook."""
+    lines = _aligned([_SHORT, *[_short_cells(row) for row in rows]])
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def comparison_line(comparison: Comparison) -> str:
+    """One sentence on one paired test, for the terminal and for ``results.md``."""
+    test, (low, high) = comparison.test, comparison.difference_ci
+    return (
+        f"{comparison.second} against {comparison.first}, {comparison.metric.replace('_', ' ')}: "
+        f"{100 * test.difference:+.1f} points [{100 * low:+.1f}, {100 * high:+.1f}], p = {_p_value(test.p_value)} "
+        f"({comparison.method}; {test.better} better, {test.worse} worse of {test.n})"
+    )
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write ``text`` so that a reader sees the old file or the new one, never a part; makes the directory."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("w", encoding="utf-8") as handle:
+        handle.write(text)
+        handle.flush()
+        os.fsync(handle.fileno())
+    os.replace(temporary, path)
+
+
+def _about(outcome: Outcome) -> dict[str, object]:
+    return {"task_id": outcome.task_id, "question": outcome.question, "accepted": outcome.accepted}
+
+
+def _short_cells(row: Row) -> tuple[str, ...]:
+    exact, f1, lax = (
+        _with_interval(row.exact_match, row.exact_match_ci),
+        _percent(row.token_f1),
+        _percent(row.lax_match),
+    )
+    return row.memory, exact, f1, lax, f"{row.tokens:.0f}", f"{row.seconds:.2f}"
+
+
+def _long_cells(row: Row) -> tuple[str, ...]:
+    scores = (_with_interval(row.exact_match, row.exact_match_ci), _with_interval(row.token_f1, row.token_f1_ci))
+    costs = [f"{cost:.1f}" for cost in (row.tokens, row.prompt_tokens, row.completion_tokens, row.latent_tokens)]
+    return row.memory, str(row.n), *scores, _percent(row.lax_match), *costs, f"{row.seconds:.3f}"
+
+
+def _aligned(table: Sequence[Sequence[str]], left: str = "", gap: str = "  ", right: str = "") -> list[str]:
+    """First column flush left, the others flush right, as wide as their widest cell."""
+    widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
+    lines = []
+    for head, *rest in table:
+        cells = [head.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))]
+        lines.append(left + gap.join(cells) + right)
+    return lines
+
+
+def _markdown_rule(header: str) -> str:
+    first, *others = header.strip("|").split("|")
+    return "|" + "|".join(["-" * len(first), *("-" * (len(part) - 1) + ":" for part in others)]) + "|"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}"
+
+
+def _with_interval(value: float, interval: tuple[float, float]) -> str:
+    return f"{_percent(value)} [{_percent(interval[0])}, {_percent(interval[1])}]"
+
+
+def _p_value(value: float) -> str:
+    return f"{value:.1e}" if value < 0.0001 else f"{value:.4f}"
+
+
+def _plain(value: object, where: str) -> object:
+    """``value`` as JSON values, or an error that names the place of what is none."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item, f"{where}.{key}") for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, f"{where}[{index}]") for index, item in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise TypeError(f"{where} is {value}, which JSON cannot hold: leave it out or give null")
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    raise TypeError(f"{where} is a {type(value).__name__}, not a JSON value: give a string, number, list or mapping")
