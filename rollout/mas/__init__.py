@@ -1,0 +1,1 @@
+"""Multi-agent systems: who speaks when, and what each of them reads."""
