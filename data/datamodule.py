@@ -1,0 +1,141 @@
+"""Which tasks each training iteration gets: three stages in a row, a pure function of the seed, resumable anywhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import lightning as L
+import torch
+
+from data.task import Benchmark, Task
+
+StageName = Literal["collect", "sft", "lmpo"]
+
+
+@dataclass(frozen=True)
+class StageBatch:
+    """One training iteration.
+
+    Attributes:
+        stage: what to do with the tasks.
+        step: place within the stage, from 0.
+        steps: iterations of the stage in all.
+        tasks: distinct tasks.
+    """
+
+    stage: StageName
+    step: int
+    steps: int
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True)
+class StageSettings:
+    """Length of a stage.
+
+    Attributes:
+        batch_size: tasks an iteration.
+        epochs: passes over the training tasks; 0 skips the stage.
+        steps: iterations; overrides ``epochs`` when given.
+    """
+
+    batch_size: int = 32
+    epochs: float = 1.0
+    steps: int | None = None
+
+    def count(self, tasks: int) -> int:
+        """Iterations for ``tasks`` training tasks."""
+        return math.ceil(self.epochs * tasks / self.batch_size) if self.steps is None else self.steps
+
+
+class StagedLoader:
+    """Yields :class:`StageBatch` in order. Lightning saves and restores its position by ``state_dict``.
+
+    The position is advanced before a batch is handed out: a checkpoint written at the end of a training iteration
+    continues with the next one.
+    """
+
+    def __init__(self, tasks: Sequence[Task], stages: dict[StageName, StageSettings], seed: int) -> None:
+        self._tasks = tasks
+        self._seed = seed
+        self._plan = [
+            (name, step, count)
+            for name, settings in stages.items()
+            for count in [settings.count(len(tasks))]
+            for step in range(count)
+        ]
+        self._sizes = {name: settings.batch_size for name, settings in stages.items()}
+        self._position = 0
+
+    def __len__(self) -> int:
+        return len(self._plan)
+
+    def __iter__(self) -> Iterator[StageBatch]:
+        while self._position < len(self._plan):
+            name, step, steps = self._plan[self._position]
+            self._position += 1
+            yield StageBatch(name, step, steps, self._draw(name, step))
+        self._position = 0
+
+    def state_dict(self) -> dict[str, int]:
+        """The next position."""
+        return {"position": self._position}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Continue at a saved position."""
+        self._position = state["position"]
+
+    def _draw(self, stage: str, step: int) -> tuple[Task, ...]:
+        """Batch ``step`` of the stage's endless sequence of permutations, no task twice in one batch."""
+        size = min(self._sizes[stage], len(self._tasks))  # type: ignore[index]
+        per_epoch = len(self._tasks) // size
+        epoch, place = divmod(step, per_epoch)
+        generator = torch.Generator().manual_seed(self._seed * 1_000_003 + epoch)
+        order = torch.randperm(len(self._tasks), generator=generator).tolist()
+        return tuple(self._tasks[index] for index in order[place * size : (place + 1) * size])
+
+
+class TaskDataModule(L.LightningDataModule):
+    """Tasks of one benchmark, in the stages of LatentMem's training (paper, App. B.4.2).
+
+    Args:
+        benchmark: where tasks and scores come from.
+        collect: the collection pass without memory that first fills the experience bank.
+        sft: the supervised warm start (ours; the published code needs one too).
+        lmpo: reinforcement learning (paper: 1 epoch, 32 trajectories a batch).
+        seed: order of the tasks.
+        validation_split: used for validation during training and by ``eval.py``.
+        train_limit: use only the first tasks of the training split.
+    """
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        collect: StageSettings = StageSettings(batch_size=32, epochs=1),
+        sft: StageSettings = StageSettings(batch_size=16, epochs=1),
+        lmpo: StageSettings = StageSettings(batch_size=4, epochs=1),
+        seed: int = 0,
+        validation_split: str = "test",
+        train_limit: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.benchmark = benchmark
+        self.stages: dict[StageName, StageSettings] = {"collect": collect, "sft": sft, "lmpo": lmpo}
+        self.seed = seed
+        self.validation_split = validation_split
+        self.train_limit = train_limit
+
+    def train_dataloader(self) -> StagedLoader:
+        """The whole plan: collect, then sft, then lmpo."""
+        return StagedLoader(self.benchmark.tasks("train")[: self.train_limit], self.stages, self.seed)
+
+    def steps(self, stage: StageName) -> int:
+        """Iterations of a stage."""
+        return self.stages[stage].count(len(self.benchmark.tasks("train")[: self.train_limit]))
+
+    def held_out(self) -> Sequence[Task]:
+        """The tasks that nothing is trained on."""
+        return self.benchmark.tasks(self.validation_split)

@@ -1,0 +1,133 @@
+"""One frozen causal LM that serves as agent policy (adapters off) and as composer (adapters on)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from peft import LoraConfig, inject_adapter_in_model
+from peft.tuners.tuners_utils import BaseTunerLayer
+from torch import nn
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.cache_utils import DynamicCache
+
+from data.assets import resolve_model
+
+
+@dataclass(frozen=True)
+class LoraSettings:
+    """LoRA on the composer (paper, LatentMem Table 3)."""
+
+    r: int = 16
+    alpha: int = 32
+    dropout: float = 0.1
+    target_modules: tuple[str, ...] = ("q_proj", "v_proj")
+
+
+class Backbone(nn.Module):
+    """Frozen base weights with LoRA layers that are off unless :meth:`adapted` is entered.
+
+    Args:
+        name: asset name, local path or hub id of any Hugging Face causal LM with a chat template.
+        dtype: of the frozen weights; the adapters are kept in fp32.
+        lora: adapter settings.
+        gradient_checkpointing: recompute the composer's activations in its backward pass (paper: on).
+    """
+
+    def __init__(self, name: str, dtype: torch.dtype, lora: LoraSettings, gradient_checkpointing: bool = False) -> None:
+        super().__init__()
+        self.name = name
+        path = resolve_model(name)
+        self.tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(path)
+        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(path, dtype=dtype)
+        model.requires_grad_(False)
+        config = LoraConfig(
+            r=lora.r,
+            lora_alpha=lora.alpha,
+            lora_dropout=lora.dropout,
+            target_modules=list(lora.target_modules),
+            bias="none",
+            task_type="CAUSAL_LM",
+        )
+        self.model: PreTrainedModel = inject_adapter_in_model(config, model)
+        if gradient_checkpointing:
+            self.model.gradient_checkpointing_enable({"use_reentrant": False})
+        self._use_adapters(False)
+        self.model.eval()
+
+    @property
+    def hidden_size(self) -> int:
+        """D of the paper."""
+        return int(self.model.get_input_embeddings().weight.shape[1])
+
+    def adapter_parameters(self) -> dict[str, nn.Parameter]:
+        """The LoRA weights by name."""
+        return {name: weight for name, weight in self.named_parameters() if "lora_" in name}
+
+    def train(self, mode: bool = True) -> Backbone:
+        """Remembers the mode for the composer; the agents' forward passes are always in evaluation mode."""
+        self.training = mode
+        return self
+
+    @contextmanager
+    def adapted(self) -> Iterator[None]:
+        """Adapters on. The composer's forward *and* backward belong inside: a gradient reaches only layers that are on."""
+        self._use_adapters(True)
+        self.model.train(self.training)
+        try:
+            yield
+        finally:
+            self.model.eval()
+            self._use_adapters(False)
+
+    def embed(self, ids: torch.Tensor) -> torch.Tensor:
+        """Token ids ``[...]`` to input embeddings ``[..., hidden]``."""
+        table = self.model.get_input_embeddings()
+        return table(ids.to(table.weight.device))
+
+    def hidden_states(
+        self,
+        embeds: torch.Tensor,
+        mask: torch.Tensor,
+        positions: torch.Tensor,
+        cache: DynamicCache | None = None,
+        use_cache: bool = False,
+    ) -> tuple[torch.Tensor, DynamicCache | None]:
+        """Last-layer states ``[batch, seq, hidden]`` of ``embeds``, and the cache if one is used.
+
+        Args:
+            embeds: ``[batch, seq, hidden]``.
+            mask: ``[batch, cached + seq]``, 1 for real positions.
+            positions: ``[batch, seq]``.
+            cache: keys and values of ``cached`` earlier positions; it is extended in place.
+            use_cache: return a new cache when none is given.
+        """
+        out = self.model.base_model(
+            inputs_embeds=embeds,
+            attention_mask=mask,
+            position_ids=positions,
+            past_key_values=cache,
+            use_cache=use_cache or cache is not None,
+        )
+        return out.last_hidden_state, out.past_key_values
+
+    def logits(self, states: torch.Tensor) -> torch.Tensor:
+        """``[..., hidden]`` to ``[..., vocabulary]`` in fp32; give it the positions that are scored, no others."""
+        return self.model.get_output_embeddings()(states).float()
+
+    def _use_adapters(self, enabled: bool) -> None:
+        for layer in self.model.modules():
+            if isinstance(layer, BaseTunerLayer):
+                layer.enable_adapters(enabled)
+        for weight in self.adapter_parameters().values():
+            weight.requires_grad_(True)  # peft ties it to enabled, but these are the trainable weights at all times
+
+
+def left_pad(rows: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """``[len_i, hidden]`` rows to embeddings ``[rows, longest, hidden]``, mask and positions ``[rows, longest]``."""
+    embeds = nn.utils.rnn.pad_sequence(list(rows), batch_first=True, padding_side="left")
+    lengths = torch.tensor([row.shape[0] for row in rows], device=embeds.device)
+    places = torch.arange(embeds.shape[1], device=embeds.device)[None] - (embeds.shape[1] - lengths[:, None])
+    return embeds, (places >= 0).long(), places.clamp_min(0)

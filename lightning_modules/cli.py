@@ -1,0 +1,110 @@
+"""The command line of ``train.py``: Lightning's own CLI, plus run directories and what a plain start means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
+from lightning.pytorch.loggers import TensorBoardLogger
+
+from data.datamodule import TaskDataModule
+from lightning_modules.callbacks.phase_progress import PhaseProgress
+from lightning_modules.callbacks.rng_state import RNGState
+from lightning_modules.callbacks.stage_checkpoint import StageCheckpoint
+from lightning_modules.callbacks.trajectory_text import TrajectoryText
+
+QUICKSTART = "configs/quickstart.yaml"
+
+
+class MemoryCLI(LightningCLI):
+    """``LightningCLI`` in subclass mode for the model, with a run directory a start: ``<runs>/<config name>/<n>``."""
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Flags beside trainer, model and data."""
+        parser.add_argument(
+            "--ckpt_path", type=str | None, default=None, help="checkpoint file, or `last`: go on there"
+        )
+        parser.add_argument("--runs", type=str, default="runs", help="where run directories go")
+        parser.add_argument("--name", type=str | None, default=None, help="of the run; the config's name by default")
+
+    def before_instantiate_classes(self) -> None:
+        """Choose the run directory, before anything is built that writes into it."""
+        name = self.config.name or _config_name(self.config.config)
+        folder = Path(self.config.runs) / name
+        version = _latest(folder) if self.config.ckpt_path == "last" else None
+        if self.config.ckpt_path == "last" and version is None:
+            raise SystemExit(f"--ckpt_path last: there is no checkpoint below {folder}; start without it first")
+        if version is not None:
+            self.config.ckpt_path = str(folder / version / "checkpoints" / "last.ckpt")
+        self.run_directory = folder / (version or _next(folder))
+        _check_file(self.config.ckpt_path)
+
+    def instantiate_trainer(self, **kwargs: Any) -> L.Trainer:
+        """TensorBoard into the run directory unless the config has a logger of its own."""
+        if self.config_init["trainer"].get("logger") in (None, True):
+            folder = self.run_directory
+            kwargs["logger"] = TensorBoardLogger(folder.parent.parent, folder.parent.name, folder.name)
+        return super().instantiate_trainer(**kwargs)
+
+
+def build(args: Sequence[str]) -> MemoryCLI:
+    """Parse ``args`` and build trainer, model and data; the quickstart where no config is named."""
+    args = list(args)
+    if not any(arg == "--config" or arg.startswith(("--config=", "-c")) for arg in args):
+        args = ["--config", QUICKSTART, *args]
+    return MemoryCLI(
+        model_class=L.LightningModule,
+        datamodule_class=TaskDataModule,
+        subclass_mode_model=True,
+        auto_configure_optimizers=False,
+        save_config_callback=SaveConfigCallback,
+        save_config_kwargs={"overwrite": True},
+        seed_everything_default=0,
+        trainer_defaults={
+            "callbacks": [RNGState(), StageCheckpoint(), PhaseProgress(), TrajectoryText()],
+            "enable_checkpointing": False,
+        },
+        parser_kwargs={"parser_mode": "yaml"},
+        run=False,
+        args=args,
+    )
+
+
+def train(args: Sequence[str]) -> MemoryCLI:
+    """Train, from the start or from a checkpoint, and say where to look."""
+    cli = build(args)
+    cli.trainer.fit(cli.model, datamodule=cli.datamodule, ckpt_path=cli.config.ckpt_path)
+    print(f"\nrun directory      {cli.run_directory}")
+    print(f"watch              tensorboard --logdir {cli.config.runs}")
+    print(f"evaluate           python eval.py --run {cli.run_directory}")
+    return cli
+
+
+def _config_name(configs: Any) -> str:
+    """The last config file's stem."""
+    return Path(str(configs[-1])).stem if configs else "run"
+
+
+def _versions(folder: Path) -> list[tuple[int, str]]:
+    found = [(re.fullmatch(r"(\d+)", path.name), path) for path in folder.glob("*") if path.is_dir()]
+    return sorted((int(match[1]), path.name) for match, path in found if match)
+
+
+def _latest(folder: Path) -> str | None:
+    """The newest run that has a checkpoint."""
+    done = [name for _, name in _versions(folder) if (folder / name / "checkpoints" / "last.ckpt").exists()]
+    return done[-1] if done else None
+
+
+def _next(folder: Path) -> str:
+    versions = _versions(folder)
+    return f"{versions[-1][0] + 1 if versions else 0:03d}"
+
+
+def _check_file(path: str | None) -> None:
+    if path is not None and not Path(path).is_file():
+        raise SystemExit(f"--ckpt_path: {path} does not exist")

@@ -1,0 +1,81 @@
+"""The memory composer σ_φ (LatentMem §4.3, Eq. 5): role profile and retrieved trajectories in, L' latent tokens out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from data.trajectory import Trajectory, trajectory_text
+from lightning_modules.backbone import Backbone, left_pad
+
+
+@dataclass(frozen=True)
+class ComposerSettings:
+    """Settings of σ_φ.
+
+    Attributes:
+        latents: L' (paper: 8).
+        max_length: of the text that the composer reads, in tokens; longer text keeps its end
+            (paper: the prompt limit, 10,240).
+        use_role: read the role profile γ; off is the paper's ablation ``without_role``.
+        latent_std: scale of the normalised latents at the start; ``None`` takes the embedding table's own (ours).
+        micro_batch: sequences a forward pass.
+    """
+
+    latents: int = 8
+    max_length: int = 10240
+    use_role: bool = True
+    latent_std: float | None = None
+    micro_batch: int = 8
+
+
+class Composer(nn.Module):
+    """Query vectors appended to the text; their last-layer states, projected and normalised, are the latents.
+
+    The LoRA weights that make the backbone a composer live in the backbone; everything else that learns lives here.
+    """
+
+    def __init__(self, backbone: Backbone, settings: ComposerSettings) -> None:
+        super().__init__()
+        self.settings = settings
+        hidden = backbone.hidden_size
+        table = backbone.model.get_input_embeddings().weight
+        spread = float(table.float().std())
+        self.queries = nn.Parameter(torch.randn(settings.latents, hidden) * spread)
+        self.projection = nn.Linear(hidden, hidden)
+        self.norm = nn.LayerNorm(hidden)
+        nn.init.eye_(self.projection.weight)
+        nn.init.zeros_(self.projection.bias)
+        nn.init.constant_(self.norm.weight, spread if settings.latent_std is None else settings.latent_std)
+
+    def forward(self, backbone: Backbone, texts: Sequence[str]) -> torch.Tensor:
+        """m of Eq. 5 for every text, ``[texts, latents, hidden]``. Call it inside ``backbone.adapted()``."""
+        size = self.settings.micro_batch
+        ids = [self._token_ids(backbone, text) for text in texts]
+        order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
+        parts = [
+            self._compose(backbone, [ids[row] for row in order[at : at + size]]) for at in range(0, len(ids), size)
+        ]
+        return torch.cat(parts)[torch.tensor(order).argsort().to(parts[0].device)]
+
+    def _compose(self, backbone: Backbone, ids: Sequence[Sequence[int]]) -> torch.Tensor:
+        device = self.queries.device
+        rows = [
+            torch.cat([backbone.embed(torch.tensor(row, device=device)), self.queries.to(backbone.model.dtype)])
+            for row in ids
+        ]
+        states, _ = backbone.hidden_states(*left_pad(rows))
+        return self.norm(self.projection(states[:, -self.settings.latents :].to(self.projection.weight.dtype)))
+
+    def _token_ids(self, backbone: Backbone, text: str) -> list[int]:
+        ids: list[int] = backbone.tokenizer.encode(text, add_special_tokens=False)
+        return ids[-self.settings.max_length :]
+
+
+def composer_text(profile: str, trajectories: Sequence[Trajectory], use_role: bool = True) -> str:
+    """γ and T_q as the composer reads them."""
+    parts = [f"Role: {profile}"] if use_role else []
+    return "\n".join([*parts, *(trajectory_text(trajectory) for trajectory in trajectories), "Memory:"])

@@ -1,0 +1,358 @@
+"""LatentMem as a LightningModule: collect an experience bank, warm the composer up, train it by LMPO.
+
+    python train.py                                        # configs/quickstart.yaml
+    python train.py --config configs/train/latentmem.yaml  # the paper's settings
+
+One ``training_step`` is one iteration of whichever stage its batch belongs to. Optimisation is manual: the gradient
+reaches the composer through the latents in one backward pass, after all micro-batches of agent calls.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import lightning as L
+import torch
+from torch import nn
+
+from data.datamodule import StageBatch, StageName, TaskDataModule
+from data.task import Benchmark, Task
+from data.trajectory import Step, Trajectory
+from lightning_modules import lmpo_log
+from lightning_modules.backbone import Backbone, LoraSettings
+from lightning_modules.composer import Composer, ComposerSettings, composer_text
+from lightning_modules.latent_gradient import CallLoss, LatentGradient, latent_gradient
+from lightning_modules.latent_memory import Composed, LatentMemory
+from lightning_modules.lmpo import LMPOSettings, Surrogate, clipped_surrogate, group_advantages, token_weights
+from lightning_modules.optimisation import OptimiserSettings, build_optimiser
+from lightning_modules.token_scores import AgentCall
+from memory.encoder import Encoder
+from memory.experience_bank import ExperienceBank, Key
+from memory.memory import Agent
+from rollout.engine import Engine
+from rollout.mas.mas import MAS
+from rollout.runner import EpisodeRunner, Phase, RolloutSettings
+from rollout.teacher import teacher_forced_steps
+from rollout.trace import TraceWriter
+from rollout.transformers_engine import TransformersEngine
+
+OPTIMISED: tuple[StageName, ...] = ("sft", "lmpo")
+
+
+@dataclass(frozen=True)
+class BankSettings:
+    """The experience bank B.
+
+    Attributes:
+        k: K, trajectories a query (paper: 1).
+        encoder: v (paper: all-MiniLM-L6-v2).
+        key: what is embedded of a stored trajectory (paper: all of it).
+        append: which of a task's new trajectories enter during LMPO (Eq. 4): ``all`` of the group, ``one``
+            (ours: the members of a group are near copies), or ``none``.
+        collect_temperature: of the collection pass (ours).
+    """
+
+    k: int = 1
+    encoder: str = "all-minilm-l6-v2"
+    key: Key = "trajectory"
+    append: Literal["all", "one", "none"] = "one"
+    collect_temperature: float = 0.0
+
+
+class LatentMem(L.LightningModule):
+    """The composer with its frozen agents, engine and experience bank.
+
+    Args:
+        backbone: asset name, local path or hub id of the causal LM; agents and composer share its weights.
+        engine: generates; its model must be the backbone.
+        mas: which agents act.
+        composer: settings of σ_φ.
+        lora: settings of the composer's adapters.
+        bank: settings of B.
+        rollout: limits of an agent call.
+        lmpo: settings of the LMPO stage.
+        sft_optimiser: of the warm start (ours).
+        lmpo_optimiser: of LMPO.
+        dtype: of the frozen weights.
+        gradient_checkpointing: for the composer (paper: on).
+        seed: of initialisation and sampling.
+    """
+
+    def __init__(
+        self,
+        backbone: str,
+        engine: Engine,
+        mas: MAS,
+        composer: ComposerSettings = ComposerSettings(),
+        lora: LoraSettings = LoraSettings(),
+        bank: BankSettings = BankSettings(),
+        rollout: RolloutSettings = RolloutSettings(),
+        lmpo: LMPOSettings = LMPOSettings(),
+        sft_optimiser: OptimiserSettings = OptimiserSettings(lr=1e-4),
+        lmpo_optimiser: OptimiserSettings = OptimiserSettings(),
+        dtype: Literal["float32", "bfloat16", "float16"] = "bfloat16",
+        gradient_checkpointing: bool = True,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+        self.strict_loading = False
+        self.engine, self.mas, self.seed = engine, mas, seed
+        self.bank_settings, self.rollout_settings, self.lmpo = bank, rollout, lmpo
+        self.optimiser_settings = {"sft": sft_optimiser, "lmpo": lmpo_optimiser}
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.backbone = Backbone(backbone, getattr(torch, dtype), lora, gradient_checkpointing)
+            self.composer = Composer(self.backbone, composer)
+        self.bank = ExperienceBank(Encoder(bank.encoder), bank.key)
+        self.on_progress: Callable[[str, int, int], None] | None = None
+        self.trajectories: list[Trajectory] = []
+        self.runner: EpisodeRunner | None = None
+        self._seconds: dict[str, float] = {}
+        if isinstance(engine, TransformersEngine):
+            engine.share(self.backbone.model, self.backbone.tokenizer)
+
+    # ------------------------------------------------------------------ agents
+
+    def connect(self, benchmark: Benchmark, trace: Path | None = None) -> EpisodeRunner:
+        """Make the runner that lets the agents act on tasks of ``benchmark``."""
+        self.runner = EpisodeRunner(
+            self.engine,
+            self.mas,
+            self.backbone.tokenizer,
+            self.backbone.embed,
+            benchmark.score,
+            self.rollout_settings,
+            TraceWriter(trace) if trace is not None else None,
+        )
+        return self.runner
+
+    def compose(self, tasks: Sequence[Task], agents: Sequence[Agent]) -> Composed:
+        """Latents of every distinct (query, role), with gradient unless the caller turned it off."""
+        found = self.bank.search([task.question for task in tasks], self.bank_settings.k)
+        rows: dict[tuple[str, str], int] = {}
+        texts: list[str] = []
+        entries: list[tuple[str, ...]] = []
+        for task, retrieved in zip(tasks, found, strict=True):
+            for role, profile in {agent.role: agent.profile for agent in agents}.items():
+                rows[task.id, role] = len(texts)
+                past = [each.trajectory for each in retrieved]
+                texts.append(composer_text(profile, past, self.composer.settings.use_role))
+                entries.append(tuple(each.entry_id for each in retrieved))
+        with self.backbone.adapted():
+            latents = self.composer(self.backbone, texts)
+        scores = [each.similarity for retrieved in found for each in retrieved]
+        return Composed(latents, rows, tuple(entries), sum(scores) / len(scores) if scores else 0.0)
+
+    def memory(self) -> LatentMemory:
+        """A fresh memory over this composer and bank."""
+        return LatentMemory(self.compose, self.bank)
+
+    # ------------------------------------------------------------------ the three stages
+
+    def training_step(self, batch: StageBatch, batch_idx: int) -> None:
+        """One iteration of ``collect``, ``sft`` or ``lmpo``."""
+        self._seconds, self.trajectories = {}, []
+        {"collect": self._collect, "sft": self._warm_start, "lmpo": self._reinforce}[batch.stage](batch)
+        self._log("seconds", self._seconds)
+        self._log("bank", {"size": len(self.bank)})
+
+    def _collect(self, batch: StageBatch) -> None:
+        """Episodes without memory fill the bank (App. B.4.2)."""
+        self._rollout(batch, 1, self.bank_settings.collect_temperature, None)
+        self.bank.append(self.trajectories)
+
+    def _warm_start(self, batch: StageBatch) -> None:
+        """Maximum likelihood of the reference answer in every call (ours; see ``rollout/teacher.py``)."""
+        injection = self.rollout_settings.injection
+        composed = self._compose_for(batch.tasks)
+        calls = [
+            _agent_call(step, composed.rows[task.id, step.role])
+            for task in batch.tasks
+            for step in teacher_forced_steps(self.mas, task, self.backbone.tokenizer, injection)
+        ]
+        tokens = sum(len(call.output_ids) for call in calls)
+        result, norm = self._update("sft", composed, calls, lambda _, logprobs: -logprobs.sum() / tokens, 1.0)
+        self._log("sft", {"loss": result.loss, "grad_norm": norm, "latent_norm": _norm(composed.latents)}, bar="loss")
+        self._advance_schedule("sft")
+
+    def _reinforce(self, batch: StageBatch) -> None:
+        """Sample groups, score them, and follow Eq. 11 on every turn of every agent."""
+        memory = self.memory()
+        self._rollout(batch, self.lmpo.group_size, self.lmpo.temperature, memory)
+        assert memory.composed is not None
+        rewards = torch.tensor([float(trajectory.score[self.lmpo.reward]) for trajectory in self.trajectories])
+        rewards = rewards.view(len(batch.tasks), self.lmpo.group_size)
+        self._log("lmpo", lmpo_log.group_metrics(rewards), bar="reward_mean")
+        self._log("lmpo", {"latent_norm": _norm(memory.composed.latents)})
+        self._log("lmpo", {"retrieval_similarity": memory.composed.similarity})
+        advantages = group_advantages(rewards, self.lmpo.advantage_epsilon).flatten().tolist()
+        if any(advantages):
+            self._follow_surrogate(batch, memory.composed, advantages)
+        self._append_experience()
+        self._advance_schedule("lmpo")
+
+    def _follow_surrogate(self, batch: StageBatch, composed: Composed, advantages: Sequence[float]) -> None:
+        """Eq. 12 on the calls of trajectories whose advantage is not zero, ``prompt_reuse`` times."""
+        trained = [(index, t) for index, t in enumerate(self.trajectories) if advantages[index] != 0]
+        steps = [(index, t.task.id, step) for index, t in trained for step in t.steps]
+        calls = [_agent_call(step, composed.rows[task, step.role]) for _, task, step in steps]
+        groups = [index // self.lmpo.group_size for index, _, _ in steps]
+        weights = token_weights([len(call.output_ids) for call in calls], groups, self.lmpo.normaliser)
+        engine = [torch.tensor(step.logprobs, device=composed.latents.device) for _, _, step in steps]
+        old = engine if self.lmpo.old_logprobs == "engine" else None
+
+        for reuse in range(self.lmpo.prompt_reuse):
+            if reuse > 0:
+                composed = self._compose_for(batch.tasks)
+            surrogates: dict[int, Surrogate] = {}
+
+            def call_loss(row: int, logprobs: torch.Tensor) -> torch.Tensor:
+                before = logprobs.detach() if old is None else old[row]  # noqa: B023
+                advantage = advantages[steps[row][0]]
+                surrogates[row] = clipped_surrogate(logprobs, before, advantage, self.lmpo.clip)  # noqa: B023
+                return surrogates[row].loss.sum() * weights[row]
+
+            result, norm = self._update("lmpo", composed, calls, call_loss, self.lmpo.temperature)
+            if reuse == 0:
+                self._log("lmpo", lmpo_log.mismatch_metrics(torch.cat(result.logprobs), torch.cat(engine)))
+                old = result.logprobs if old is None else old
+        ratio = torch.cat([surrogates[row].ratio for row in range(len(calls))])
+        clipped = torch.cat([surrogates[row].clipped for row in range(len(calls))])
+        self._log("lmpo", lmpo_log.ratio_metrics(ratio, clipped, torch.cat(result.entropy)))
+        self._log("lmpo", {"loss": result.loss, "grad_norm": norm, "trained_tokens": float(len(ratio))})
+        self._log("lmpo", {"update_tokens_per_s": len(ratio) * self.lmpo.prompt_reuse / self._seconds["update"]})
+
+    def _append_experience(self) -> None:
+        """B ← B ∪ {τ_new} (Eq. 4), in task order."""
+        members = {"all": self.lmpo.group_size, "one": 1, "none": 0}[self.bank_settings.append]
+        self.bank.append([trajectory for trajectory in self.trajectories if trajectory.member < members])
+
+    # ------------------------------------------------------------------ shared by the stages
+
+    def _rollout(self, batch: StageBatch, group_size: int, temperature: float, memory: LatentMemory | None) -> None:
+        assert self.runner is not None
+        phase = Phase(batch.stage, batch.step, self.seed, temperature)
+        with self._phase("rollout"):
+            self.trajectories = self.runner.run(
+                batch.tasks, group_size, phase, memory, lambda done, total: self._progress("rollout", done, total)
+            )
+        self._log(batch.stage, lmpo_log.rollout_metrics(self.trajectories, self._seconds["rollout"]))
+
+    def _compose_for(self, tasks: Sequence[Task]) -> Composed:
+        self._progress("compose", 0, len(tasks))
+        with self._phase("compose"):
+            return self.compose(tasks, self.mas.agents(tasks[0].domain))
+
+    def _update(
+        self, stage: StageName, composed: Composed, calls: Sequence[AgentCall], call_loss: CallLoss, temperature: float
+    ) -> tuple[LatentGradient, float]:
+        """One optimiser step: agents' backward to the latents, composer's backward, clip, step."""
+        self._progress("update", 0, len(calls))
+        optimiser = self.optimizers()[OPTIMISED.index(stage)]  # type: ignore[index]
+        with self._phase("update"):
+            result = latent_gradient(
+                self.backbone, calls, composed.latents, call_loss, temperature, self.lmpo.micro_batch
+            )
+            optimiser.zero_grad()
+            with self.backbone.adapted():
+                self.manual_backward(composed.latents, gradient=result.gradient)
+            norm = nn.utils.get_total_norm(w.grad for w in self._trainable().values() if w.grad is not None)
+            self.clip_gradients(optimiser, self.optimiser_settings[stage].gradient_clip_val, "norm")
+            optimiser.step()
+        return result, float(norm)
+
+    def _advance_schedule(self, stage: StageName) -> None:
+        self.lr_schedulers()[OPTIMISED.index(stage)].step()  # type: ignore[index,union-attr]
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - started
+
+    def _progress(self, phase: str, done: int, total: int) -> None:
+        if self.on_progress is not None:
+            self.on_progress(phase, done, total)
+
+    def _log(self, section: str, values: Mapping[str, float], bar: str = "") -> None:
+        for name, value in values.items():
+            self.log(
+                f"{section}/{name}", float(value), prog_bar=name == bar, on_step=True, on_epoch=False, batch_size=1
+            )
+
+    # ------------------------------------------------------------------ Lightning
+
+    def setup(self, stage: str) -> None:
+        """Refuse what would fail later, and connect the agents to the data."""
+        if self.trainer.world_size > 1:
+            raise ValueError(
+                "LatentMem trains on one device: each process would fill a bank of its own; set devices: 1"
+            )
+        if getattr(self.engine, "model", self.backbone.name) != self.backbone.name:
+            raise ValueError(
+                f"model.engine.model is {self.engine.model!r} and model.backbone {self.backbone.name!r}; "  # type: ignore[attr-defined]
+                "latents of one model mean nothing to another, give both the same name"
+            )
+        log_dir = self.trainer.log_dir
+        self.connect(self._data().benchmark, Path(log_dir) / "trace.jsonl" if log_dir else None)
+
+    def teardown(self, stage: str) -> None:
+        """Stop the engine."""
+        if self.runner is not None:
+            self.runner.close()
+
+    def transfer_batch_to_device(self, batch: StageBatch, device: torch.device, dataloader_idx: int) -> StageBatch:
+        """Tasks are text: there is nothing to move."""
+        return batch
+
+    def configure_optimizers(self) -> Any:
+        """One AdamW and schedule for each stage that learns."""
+        adapters, heads = self.backbone.adapter_parameters().values(), list(self.composer.parameters())
+        built = [
+            build_optimiser(adapters, heads, self.optimiser_settings[stage], self._data().steps(stage))
+            for stage in OPTIMISED
+        ]
+        return [optimiser for optimiser, _ in built], [schedule for _, schedule in built]
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+        """What learns: adapters, queries, projection, norm. The frozen base is not saved."""
+        return {name: weight.detach() for name, weight in self._trainable().items()}
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """The bank belongs to the same file as the weights: separate files tear."""
+        checkpoint["experience_bank"] = self.bank.state_dict()
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Restore the bank; refuse a checkpoint that lacks trained weights."""
+        missing = sorted(self._trainable().keys() - checkpoint["state_dict"].keys())
+        if missing:
+            raise ValueError(
+                f"the checkpoint lacks {len(missing)} trained weights, first {missing[0]!r}; "
+                "it was made with other lora or composer settings"
+            )
+        self.bank.load_state_dict(checkpoint["experience_bank"])
+
+    def _trainable(self) -> dict[str, nn.Parameter]:
+        named = dict(self.named_parameters())
+        return {name: weight for name, weight in named.items() if weight.requires_grad}
+
+    def _data(self) -> TaskDataModule:
+        data = self.trainer.datamodule  # type: ignore[attr-defined]
+        if not isinstance(data, TaskDataModule):
+            raise TypeError(f"LatentMem needs a TaskDataModule, got {type(data).__name__}")
+        return data
+
+
+def _agent_call(step: Step, latent_row: int) -> AgentCall:
+    return AgentCall(step.prefix_ids, step.suffix_ids, step.output_ids, latent_row)
+
+
+def _norm(latents: torch.Tensor) -> float:
+    """Mean length of a latent token."""
+    return float(latents.detach().norm(dim=-1).mean())

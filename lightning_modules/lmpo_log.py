@@ -1,0 +1,55 @@
+"""What is shown of a batch of rollouts and of an LMPO update, as plain name-to-number mappings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from data.trajectory import Trajectory
+
+
+def rollout_metrics(trajectories: Sequence[Trajectory], seconds: float) -> dict[str, float]:
+    """Mean of every score, response length, and tokens a second."""
+    names = list(trajectories[0].score)
+    steps = [step for trajectory in trajectories for step in trajectory.steps]
+    sampled = sum(step.cost.completion_tokens for step in steps)
+    return {
+        **{f"score/{name}": sum(t.score[name] for t in trajectories) / len(trajectories) for name in names},
+        "response_tokens": sampled / len(steps),
+        "cut_off": sum(step.finish_reason == "length" for step in steps) / len(steps),
+        "rollout_tokens_per_s": sampled / seconds,
+    }
+
+
+def group_metrics(rewards: torch.Tensor) -> dict[str, float]:
+    """Of rewards ``[groups, members]``: mean, spread, and how many groups teach nothing."""
+    spread = rewards.std(dim=1, correction=0)
+    return {
+        "reward_mean": float(rewards.mean()),
+        "reward_std": float(rewards.std(correction=0)),
+        "reward_std_within_groups": float(spread.mean()),
+        "groups_without_variance": float((spread <= 1e-8).float().mean()),
+    }
+
+
+def ratio_metrics(ratio: torch.Tensor, clipped: torch.Tensor, entropy: torch.Tensor) -> dict[str, float]:
+    """Of all trained tokens ``[tokens]`` of one pass."""
+    return {
+        "ratio_min": float(ratio.min()),
+        "ratio_max": float(ratio.max()),
+        "clip_fraction": float(clipped.float().mean()),
+        "entropy": float(entropy.mean()),
+    }
+
+
+def mismatch_metrics(trainer: torch.Tensor, engine: torch.Tensor) -> dict[str, float]:
+    """How far the engine's log-probabilities ``[tokens]`` are from the trainer's under the same weights.
+
+    The KL estimate is the mean of r − 1 − log r with r = trainer / engine, which is never negative.
+    """
+    difference = trainer - engine
+    return {
+        "engine_mismatch_max": float(difference.abs().max()),
+        "engine_mismatch_kl": float((difference.exp() - 1 - difference).mean()),
+    }

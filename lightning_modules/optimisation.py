@@ -1,0 +1,40 @@
+"""The optimiser and its schedule: AdamW, linear warm-up, cosine decay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from transformers import get_cosine_schedule_with_warmup
+
+
+@dataclass(frozen=True)
+class OptimiserSettings:
+    """AdamW (paper, LatentMem Table 3).
+
+    Attributes:
+        lr: of the LoRA weights (paper: 1e-5).
+        head_lr: of queries, projection and norm; ``None`` takes ``lr``.
+        weight_decay: (ours).
+        warmup_ratio: share of the stage's iterations with a rising rate (paper: 0.1).
+        gradient_clip_val: largest gradient norm (paper: 1.0).
+    """
+
+    lr: float = 1e-5
+    head_lr: float | None = None
+    weight_decay: float = 0.0
+    warmup_ratio: float = 0.1
+    gradient_clip_val: float = 1.0
+
+
+def build_optimiser(
+    adapters: Iterable[nn.Parameter], heads: Iterable[nn.Parameter], settings: OptimiserSettings, steps: int
+) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
+    """The optimiser and the schedule of a stage of ``steps`` iterations."""
+    head_lr = settings.lr if settings.head_lr is None else settings.head_lr
+    groups = [{"params": list(adapters), "lr": settings.lr}, {"params": list(heads), "lr": head_lr}]
+    optimiser = torch.optim.AdamW(groups, weight_decay=settings.weight_decay)
+    warmup = round(settings.warmup_ratio * steps)
+    return optimiser, get_cosine_schedule_with_warmup(optimiser, warmup, max(steps, 1))
