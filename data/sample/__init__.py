@@ -1,0 +1,1 @@
+"""The bundled sample: short questions about well-known facts, written for this project."""
