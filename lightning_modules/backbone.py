@@ -73,7 +73,7 @@ class Backbone(nn.Module):
 
     @contextmanager
     def adapted(self) -> Iterator[None]:
-        """Adapters on. The composer's forward *and* backward belong inside: a gradient reaches only layers that are on."""
+        """Adapters on. The composer's backward belongs inside too: checkpointing runs its forward again there."""
         self._use_adapters(True)
         self.model.train(self.training)
         try:

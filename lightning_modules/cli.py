@@ -35,12 +35,13 @@ class MemoryCLI(LightningCLI):
         """Choose the run directory, before anything is built that writes into it."""
         name = self.config.name or _config_name(self.config.config)
         folder = Path(self.config.runs) / name
-        version = _latest(folder) if self.config.ckpt_path == "last" else None
-        if self.config.ckpt_path == "last" and version is None:
-            raise SystemExit(f"--ckpt_path last: there is no checkpoint below {folder}; start without it first")
-        if version is not None:
-            self.config.ckpt_path = str(folder / version / "checkpoints" / "last.ckpt")
-        self.run_directory = folder / (version or _next(folder))
+        self.run_directory = folder / _next(folder)
+        if self.config.ckpt_path == "last":
+            latest = latest_run(folder)
+            if latest is None:
+                raise SystemExit(f"--ckpt_path last: there is no checkpoint below {folder}; start without it first")
+            self.run_directory = latest
+            self.config.ckpt_path = str(latest / "checkpoints" / "last.ckpt")
         _check_file(self.config.ckpt_path)
 
     def instantiate_trainer(self, **kwargs: Any) -> L.Trainer:
@@ -94,9 +95,10 @@ def _versions(folder: Path) -> list[tuple[int, str]]:
     return sorted((int(match[1]), path.name) for match, path in found if match)
 
 
-def _latest(folder: Path) -> str | None:
-    """The newest run that has a checkpoint."""
-    done = [name for _, name in _versions(folder) if (folder / name / "checkpoints" / "last.ckpt").exists()]
+def latest_run(folder: Path) -> Path | None:
+    """The newest run directory below ``folder`` that has a checkpoint."""
+    runs = [folder / name for _, name in _versions(folder)]
+    done = [run for run in runs if (run / "checkpoints" / "last.ckpt").exists()]
     return done[-1] if done else None
 
 

@@ -18,8 +18,8 @@ class ComposerSettings:
 
     Attributes:
         latents: L' (paper: 8).
-        max_length: of the text that the composer reads, in tokens; longer text keeps its end
-            (paper: the prompt limit, 10,240).
+        max_length: of the text that the composer reads, in tokens; the role is always whole, longer trajectories
+            keep their beginning (paper: the prompt limit, 10,240).
         use_role: read the role profile γ; off is the paper's ablation ``without_role``.
         latent_std: scale of the normalised latents at the start; ``None`` takes the embedding table's own (ours).
         micro_batch: sequences a forward pass.
@@ -30,6 +30,20 @@ class ComposerSettings:
     use_role: bool = True
     latent_std: float | None = None
     micro_batch: int = 8
+
+
+@dataclass(frozen=True)
+class ComposerText:
+    """What σ_φ reads: the role profile γ (empty in the ablation ``without_role``) and the trajectories T_q."""
+
+    role: str
+    experience: str
+
+
+def composer_text(profile: str, trajectories: Sequence[Trajectory], use_role: bool = True) -> ComposerText:
+    """γ and T_q as text."""
+    experience = "\n\n".join(trajectory_text(trajectory) for trajectory in trajectories)
+    return ComposerText(f"Role: {profile}\n" if use_role else "", experience or "(no experience)")
 
 
 class Composer(nn.Module):
@@ -51,7 +65,7 @@ class Composer(nn.Module):
         nn.init.zeros_(self.projection.bias)
         nn.init.constant_(self.norm.weight, spread if settings.latent_std is None else settings.latent_std)
 
-    def forward(self, backbone: Backbone, texts: Sequence[str]) -> torch.Tensor:
+    def forward(self, backbone: Backbone, texts: Sequence[ComposerText]) -> torch.Tensor:
         """m of Eq. 5 for every text, ``[texts, latents, hidden]``. Call it inside ``backbone.adapted()``."""
         size = self.settings.micro_batch
         ids = [self._token_ids(backbone, text) for text in texts]
@@ -70,12 +84,8 @@ class Composer(nn.Module):
         states, _ = backbone.hidden_states(*left_pad(rows))
         return self.norm(self.projection(states[:, -self.settings.latents :].to(self.projection.weight.dtype)))
 
-    def _token_ids(self, backbone: Backbone, text: str) -> list[int]:
-        ids: list[int] = backbone.tokenizer.encode(text, add_special_tokens=False)
-        return ids[-self.settings.max_length :]
-
-
-def composer_text(profile: str, trajectories: Sequence[Trajectory], use_role: bool = True) -> str:
-    """γ and T_q as the composer reads them."""
-    parts = [f"Role: {profile}"] if use_role else []
-    return "\n".join([*parts, *(trajectory_text(trajectory) for trajectory in trajectories), "Memory:"])
+    def _token_ids(self, backbone: Backbone, text: ComposerText) -> list[int]:
+        role, experience = (
+            backbone.tokenizer.encode(part, add_special_tokens=False) for part in (text.role, text.experience)
+        )
+        return [*role, *experience[: max(0, self.settings.max_length - len(role))]]

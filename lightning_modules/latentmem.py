@@ -25,7 +25,7 @@ from data.task import Benchmark, Task
 from data.trajectory import Step, Trajectory
 from lightning_modules import lmpo_log
 from lightning_modules.backbone import Backbone, LoraSettings
-from lightning_modules.composer import Composer, ComposerSettings, composer_text
+from lightning_modules.composer import Composer, ComposerSettings, ComposerText, composer_text
 from lightning_modules.latent_gradient import CallLoss, LatentGradient, latent_gradient
 from lightning_modules.latent_memory import Composed, LatentMemory
 from lightning_modules.lmpo import LMPOSettings, Surrogate, clipped_surrogate, group_advantages, token_weights
@@ -136,7 +136,7 @@ class LatentMem(L.LightningModule):
         """Latents of every distinct (query, role), with gradient unless the caller turned it off."""
         found = self.bank.search([task.question for task in tasks], self.bank_settings.k)
         rows: dict[tuple[str, str], int] = {}
-        texts: list[str] = []
+        texts: list[ComposerText] = []
         entries: list[tuple[str, ...]] = []
         for task, retrieved in zip(tasks, found, strict=True):
             for role, profile in {agent.role: agent.profile for agent in agents}.items():

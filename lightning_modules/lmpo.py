@@ -25,7 +25,7 @@ class LMPOSettings:
         normaliser: ``group_tokens`` averages over all tokens of a group (Eq. 11), then over groups;
             ``batch_tokens`` over all tokens of the batch.
         advantage_epsilon: ε of Eq. 10 (ours).
-        old_logprobs: ``recompute`` takes the trainer's own first pass, ``engine`` what the engine reported (ours: recompute).
+        old_logprobs: ``recompute`` takes the trainer's own first pass (ours), ``engine`` what the engine reported.
         micro_batch: agent calls a forward pass (paper: 8).
     """
 

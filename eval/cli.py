@@ -1,0 +1,107 @@
+"""The command line of ``eval.py``."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import yaml  # type: ignore[import-untyped]
+from jsonargparse import ArgumentParser
+
+from data.datamodule import TaskDataModule
+from eval.evaluate import Answers, answer_all, checkpoint_of, load_bank
+from eval.plot import plot_results
+from eval.report import comparison_line, console_table, write_answers, write_results
+from eval.rows import MEMORIES, compare_memories, rows_from_outcomes
+from lightning_modules.cli import build, latest_run
+from lightning_modules.latentmem import LatentMem
+
+PACKAGES = ("torch", "lightning", "transformers", "peft", "faiss-cpu", "sentence-transformers")
+
+
+@dataclass(frozen=True)
+class EvalSettings:
+    """What to evaluate.
+
+    Attributes:
+        run: a run directory of ``train.py``; the latest quickstart run by default.
+        memories: rows of the table, in order.
+        split: of the run's benchmark; the run's validation split by default.
+        limit: only the first items.
+    """
+
+    run: Path | None = None
+    memories: tuple[str, ...] = MEMORIES
+    split: str | None = None
+    limit: int | None = None
+
+
+def main(args: Sequence[str]) -> None:
+    """Evaluate, print the table, write the files."""
+    parser = ArgumentParser(prog="eval.py", description=__doc__)
+    parser.add_argument("--config", action="config", help="a YAML file with the flags below")
+    parser.add_class_arguments(EvalSettings, as_group=False)
+    parsed = parser.parse_args(list(args)).as_dict()
+    parsed.pop("config")
+    settings = EvalSettings(**parsed)
+    run = settings.run or latest_run(Path("runs") / "quickstart")
+    if run is None:
+        raise SystemExit("there is no finished run below runs/quickstart; run `python train.py` first, or give --run")
+    evaluate_run(run, settings, shlex.join(["python", "eval.py", *args]))
+
+
+def evaluate_run(run: Path, settings: EvalSettings, command: str) -> None:
+    """Evaluate one run directory."""
+    for memory in settings.memories:
+        checkpoint_of(memory, run)  # a missing checkpoint shows before minutes of work do
+    cli = build(["--config", str(run / "config.yaml")])
+    module, data = cli.model, cli.datamodule
+    if not isinstance(module, LatentMem) or not isinstance(data, TaskDataModule):
+        raise SystemExit(f"{run}: eval.py knows runs of LatentMem on a TaskDataModule")
+    split = settings.split or data.validation_split
+    tasks = list(data.benchmark.tasks(split))[: settings.limit]
+    module.to(cli.trainer.strategy.root_device)
+    load_bank(module, run)
+    runner = module.connect(data.benchmark, run / "eval_trace.jsonl")
+    try:
+        answers = answer_all(module, runner, tasks, settings.memories, run)
+    finally:
+        runner.close()
+    _report(run, answers, _settings(run, settings, module, split, len(tasks), command))
+
+
+def _report(run: Path, answers: Answers, settings: dict[str, object]) -> None:
+    rows = rows_from_outcomes(answers.outcomes, answers.seconds)
+    comparisons = compare_memories(answers.outcomes)
+    write_results(run, rows, comparisons, settings)
+    write_answers(run, answers.outcomes)
+    plot_results(rows, run / "results.png")
+    print(f"\n{console_table(rows)}\n")
+    for comparison in comparisons:
+        print(comparison_line(comparison))
+    print(f"\nwrote {run / 'results.json'}, results.md, results.png and answers.jsonl beside it")
+
+
+def _settings(
+    run: Path, settings: EvalSettings, module: LatentMem, split: str, items: int, command: str
+) -> dict[str, object]:
+    return {
+        "command": command,
+        "run": str(run),
+        "memories": list(settings.memories),
+        "checkpoints": {m: str(path) for m in settings.memories if (path := checkpoint_of(m, run)) is not None},
+        "split": split,
+        "items": items,
+        "temperature": 0.0,
+        "bank_entries": len(module.bank),
+        "bank": "frozen during evaluation",
+        "python": platform.python_version(),
+        "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
+        "threads": torch.get_num_threads(),
+        "config": yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8")),
+    }
