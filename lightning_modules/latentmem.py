@@ -206,18 +206,16 @@ class LatentMem(L.LightningModule):
         weights = token_weights([len(call.output_ids) for call in calls], groups, self.lmpo.normaliser)
         engine = [torch.tensor(step.logprobs, device=composed.latents.device) for _, _, step in steps]
         old = engine if self.lmpo.old_logprobs == "engine" else None
+        surrogates: dict[int, Surrogate] = {}
+
+        def call_loss(row: int, logprobs: torch.Tensor) -> torch.Tensor:
+            before = logprobs.detach() if old is None else old[row]
+            surrogates[row] = clipped_surrogate(logprobs, before, advantages[steps[row][0]], self.lmpo.clip)
+            return surrogates[row].loss.sum() * weights[row]
 
         for reuse in range(self.lmpo.prompt_reuse):
             if reuse > 0:
                 composed = self._compose_for(batch.tasks)
-            surrogates: dict[int, Surrogate] = {}
-
-            def call_loss(row: int, logprobs: torch.Tensor) -> torch.Tensor:
-                before = logprobs.detach() if old is None else old[row]  # noqa: B023
-                advantage = advantages[steps[row][0]]
-                surrogates[row] = clipped_surrogate(logprobs, before, advantage, self.lmpo.clip)  # noqa: B023
-                return surrogates[row].loss.sum() * weights[row]
-
             result, norm = self._update("lmpo", composed, calls, call_loss, self.lmpo.temperature)
             if reuse == 0:
                 self._log("lmpo", lmpo_log.mismatch_metrics(torch.cat(result.logprobs), torch.cat(engine)))
