@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from data.task import Score, Task
 
@@ -73,32 +74,32 @@ def trajectory_text(trajectory: Trajectory) -> str:
     return "\n".join(lines)
 
 
-def trajectory_to_dict(trajectory: Trajectory) -> dict[str, object]:
+def trajectory_to_dict(trajectory: Trajectory) -> dict[str, Any]:
     """JSON values only, so that it survives a checkpoint loaded with ``weights_only=True``."""
-    out = asdict(trajectory)
-    out["score"] = dict(trajectory.score)
-    return _plain(out)  # type: ignore[return-value]
+    plain: dict[str, Any] = _plain(asdict(trajectory))
+    return plain
 
 
-def trajectory_from_dict(state: Mapping[str, object]) -> Trajectory:
+def trajectory_from_dict(state: Mapping[str, Any]) -> Trajectory:
     """The inverse of :func:`trajectory_to_dict`."""
-    task = dict(state["task"])  # type: ignore[call-overload]
-    task["answers"] = tuple(task["answers"])
-    steps = []
-    for raw in state["steps"]:  # type: ignore[attr-defined]
-        step = {key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()}
-        steps.append(Step(**{**step, "cost": Cost(**step["cost"])}))
+    task = {**state["task"], "answers": tuple(state["task"]["answers"])}
     return Trajectory(
         task=Task(**task),
         mas=str(state["mas"]),
-        member=int(state["member"]),  # type: ignore[call-overload]
-        steps=tuple(steps),
+        member=int(state["member"]),
+        steps=tuple(_step_from_dict(step) for step in state["steps"]),
         answer=str(state["answer"]),
-        score=dict(state["score"]),  # type: ignore[call-overload]
+        score=dict(state["score"]),
     )
 
 
-def _plain(value: object) -> object:
+def _step_from_dict(state: Mapping[str, Any]) -> Step:
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in state.items()}
+    values["cost"] = Cost(**values["cost"])
+    return Step(**values)
+
+
+def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-import yaml  # type: ignore[import-untyped]
+import yaml
 from jsonargparse import ArgumentParser
 
 from data.datamodule import TaskDataModule

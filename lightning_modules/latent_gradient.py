@@ -52,7 +52,7 @@ def latent_gradient(
         lengths = [len(calls[row].output_ids) for row in rows]
         parts = list(zip(rows, scores.logprobs.split(lengths), strict=True))
         loss = torch.stack([call_loss(row, part) for row, part in parts]).sum()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         total += float(loss.detach())
         logprobs |= {row: part.detach() for row, part in parts}
         entropy |= dict(zip(rows, scores.entropy.split(lengths), strict=True))

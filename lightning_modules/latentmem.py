@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import lightning as L
 import torch
+from lightning.pytorch.core.optimizer import LightningOptimizer
 from torch import nn
 
 from data.datamodule import StageBatch, StageName, TaskDataModule
@@ -252,7 +253,7 @@ class LatentMem(L.LightningModule):
     ) -> tuple[LatentGradient, float]:
         """One optimiser step: agents' backward to the latents, composer's backward, clip, step."""
         self._progress("update", 0, len(calls))
-        optimiser = self.optimizers()[OPTIMISED.index(stage)]  # type: ignore[index]
+        optimiser = cast(LightningOptimizer, cast(list[Any], self.optimizers())[OPTIMISED.index(stage)])
         with self._phase("update"):
             result = latent_gradient(
                 self.backbone, calls, composed.latents, call_loss, temperature, self.lmpo.micro_batch
@@ -261,12 +262,12 @@ class LatentMem(L.LightningModule):
             with self.backbone.adapted():
                 self.manual_backward(composed.latents, gradient=result.gradient)
             norm = nn.utils.get_total_norm(w.grad for w in self._trainable().values() if w.grad is not None)
-            self.clip_gradients(optimiser, self.optimiser_settings[stage].gradient_clip_val, "norm")
+            self.clip_gradients(optimiser.optimizer, self.optimiser_settings[stage].gradient_clip_val, "norm")
             optimiser.step()
         return result, float(norm)
 
     def _advance_schedule(self, stage: StageName) -> None:
-        self.lr_schedulers()[OPTIMISED.index(stage)].step()  # type: ignore[index,union-attr]
+        cast(list[Any], self.lr_schedulers())[OPTIMISED.index(stage)].step()
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
@@ -318,7 +319,7 @@ class LatentMem(L.LightningModule):
         ]
         return [optimiser for optimiser, _ in built], [schedule for _, schedule in built]
 
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:  # type: ignore[override]
         """What learns: adapters, queries, projection, norm. The frozen base is not saved."""
         return {name: weight.detach() for name, weight in self._trainable().items()}
 
