@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,14 @@ from lightning_modules.callbacks.stage_checkpoint import StageCheckpoint
 from lightning_modules.callbacks.trajectory_text import TrajectoryText
 
 QUICKSTART = "configs/quickstart.yaml"
+
+EXPECTED = (
+    "LightningCLI's args parameter",
+    r"Found \d+ module\(s\) in eval mode",  # the frozen backbone
+    "You have overridden `transfer_batch_to_device`",
+    r".*isinstance\(treespec, LeafSpec\)",
+)
+"""Warnings about what is meant to be so."""
 
 
 class MemoryCLI(LightningCLI):
@@ -54,6 +63,8 @@ class MemoryCLI(LightningCLI):
 
 def build(args: Sequence[str]) -> MemoryCLI:
     """Parse ``args`` and build trainer, model and data; the quickstart where no config is named."""
+    for message in EXPECTED:
+        warnings.filterwarnings("ignore", message=message)
     args = list(args)
     if not any(arg == "--config" or arg.startswith(("--config=", "-c")) for arg in args):
         args = ["--config", QUICKSTART, *args]
@@ -78,7 +89,7 @@ def build(args: Sequence[str]) -> MemoryCLI:
 def train(args: Sequence[str]) -> MemoryCLI:
     """Train, from the start or from a checkpoint, and say where to look."""
     cli = build(args)
-    cli.trainer.fit(cli.model, datamodule=cli.datamodule, ckpt_path=cli.config.ckpt_path)
+    cli.trainer.fit(cli.model, datamodule=cli.datamodule, ckpt_path=cli.config.ckpt_path, weights_only=True)
     print(f"\nrun directory      {cli.run_directory}")
     print(f"watch              tensorboard --logdir {cli.config.runs}")
     print(f"evaluate           python eval.py --run {cli.run_directory}")

@@ -26,7 +26,7 @@ class StageCheckpoint(L.Callback):
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """The composer as it was initialised, for the comparison that ``eval.py`` makes."""
         if trainer.global_step == 0 and not (self._folder(trainer) / "last.ckpt").exists():
-            trainer.save_checkpoint(self._folder(trainer) / "untrained.ckpt")
+            self._save(trainer, "untrained")
 
     def on_train_batch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: StageBatch, batch_idx: int
@@ -34,9 +34,12 @@ class StageCheckpoint(L.Callback):
         """Save after the iteration that the setting names, and after a stage's last."""
         ends = batch.step == batch.steps - 1
         if ends:
-            trainer.save_checkpoint(self._folder(trainer) / f"{batch.stage}.ckpt")
+            self._save(trainer, batch.stage)
         if ends or (batch_idx + 1) % self.every_n_iterations == 0:
-            trainer.save_checkpoint(self._folder(trainer) / "last.ckpt")
+            self._save(trainer, "last")
+
+    def _save(self, trainer: L.Trainer, name: str) -> None:
+        trainer.save_checkpoint(self._folder(trainer) / f"{name}.ckpt", weights_only=False)  # optimisers too
 
     @staticmethod
     def _folder(trainer: L.Trainer) -> Path:
