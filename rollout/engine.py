@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
+
+LOWEST_TEMPERATURE = 0.01
 
 
 class EngineError(RuntimeError):
@@ -52,7 +55,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Completion:
-    """What came back. ``token_ids`` are exactly what was sampled, end-of-turn token included; never re-tokenise ``text``.
+    """What came back. ``token_ids`` are exactly what was sampled, end-of-turn token included: never tokenise ``text``.
 
     Attributes:
         text: decoded without special tokens.
@@ -88,30 +91,70 @@ class Engine(Protocol):
         ...
 
     async def close(self) -> None:
-        """Free what ``start`` took; idempotent."""
+        """Free what ``start`` took; requests still waiting raise :class:`EngineError`. Idempotent."""
         ...
 
 
-def check_request(request: Request, max_model_len: int) -> None:
+def check_request(request: Request, max_model_len: int, hidden_size: int | None = None) -> None:
     """Refuse what an engine would answer wrongly or die of.
 
     Raises:
-        EngineError: both or neither prompt form, an empty prompt, non-finite embeddings,
+        EngineError: both or neither prompt form, an empty prompt, embeddings that are not finite or not
+            ``[seq, hidden_size]``, a temperature or response limit that means nothing,
             or prompt plus response limit over ``max_model_len``.
     """
     if (request.prompt_ids is None) == (request.prompt_embeds is None):
         raise EngineError(f"{request.label}: give exactly one of prompt_ids and prompt_embeds")
+    if request.prompt_embeds is not None:
+        _check_embeds(request.label, request.prompt_embeds, hidden_size)
     if request.length == 0:
         raise EngineError(f"{request.label}: the prompt is empty")
-    if request.prompt_embeds is not None and not bool(torch.isfinite(request.prompt_embeds).all()):
-        raise EngineError(
-            f"{request.label}: the prompt embeddings hold NaN or infinity; "
-            "look at train/latent_norm and lower the learning rate or clip gradients"
-        )
+    _check_sampling(request.label, request.sampling)
     needed = request.length + request.sampling.max_tokens
     if needed > max_model_len:
         raise EngineError(
-            f"{request.label}: {request.length} prompt positions plus a response limit of {request.sampling.max_tokens} "
-            f"are {needed}, over the engine's max_model_len of {max_model_len}; raise max_model_len, "
-            "lower max_tokens, or shorten the memory that is injected"
+            f"{request.label}: {request.length} prompt positions plus a response limit of "
+            f"{request.sampling.max_tokens} are {needed}, over the engine's max_model_len of {max_model_len}; "
+            "raise max_model_len, lower max_tokens, or shorten the memory that is injected"
         )
+
+
+def _check_embeds(label: str, embeds: torch.Tensor, hidden_size: int | None) -> None:
+    if embeds.ndim != 2 or embeds.shape[1] != (hidden_size or embeds.shape[1]):
+        raise EngineError(
+            f"{label}: the prompt embeddings have shape {list(embeds.shape)}, the engine takes "
+            f"[seq, {hidden_size or 'hidden'}]; latents come from the model that the engine runs"
+        )
+    if not bool(torch.isfinite(embeds).all()):
+        raise EngineError(
+            f"{label}: the prompt embeddings hold NaN or infinity; "
+            "look at train/latent_norm and lower the learning rate or clip gradients"
+        )
+
+
+def _check_sampling(label: str, sampling: Sampling) -> None:
+    if sampling.max_tokens < 1:
+        raise EngineError(f"{label}: max_tokens is {sampling.max_tokens}; a response has at least one token")
+    if sampling.temperature != 0 and not LOWEST_TEMPERATURE <= sampling.temperature < math.inf:
+        raise EngineError(
+            f"{label}: the temperature is {sampling.temperature}; give 0 for greedy, or a number from "
+            f"{LOWEST_TEMPERATURE} on (vLLM would silently raise a lower one to that)"
+        )
+
+
+def check_completion(request: Request, completion: Completion) -> Completion:
+    """``completion`` itself, when it is a real answer.
+
+    Raises:
+        EngineError: no token, a finish reason that is neither ``stop`` nor ``length``, log-probabilities not finite.
+    """
+    if completion.finish_reason not in ("stop", "length"):
+        raise EngineError(f"{request.label}: the engine gave up (finish reason {completion.finish_reason!r})")
+    if not completion.token_ids:
+        raise EngineError(f"{request.label}: the engine returned no token")
+    if not all(map(math.isfinite, completion.logprobs)):
+        raise EngineError(
+            f"{request.label}: the model's log-probabilities hold NaN or infinity; "
+            "the prompt embeddings are too large for its dtype, or its weights are damaged"
+        )
+    return completion

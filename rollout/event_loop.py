@@ -12,27 +12,67 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+CANCEL_GRACE_S = 10.0
+"""How long an interrupted caller waits for its coroutine to clean up (requests aborted, siblings cancelled)."""
+
 
 class EventLoopThread:
-    """Runs coroutines for a caller that has no loop. Not for use from inside a running loop."""
+    """Runs coroutines for a caller that has no loop. Not for use from inside the coroutines it runs."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="rollout-loop", daemon=True)
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="rollout-loop", daemon=True)
         self._thread.start()
+        self._ready.wait()
+
+    @property
+    def closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return not self._thread.is_alive()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Block until ``coroutine`` is done; its exception is raised here. Ctrl-C cancels it before propagating."""
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        """Block until ``coroutine`` is done; its exception is raised here.
+
+        Ctrl-C, or whatever else a signal handler raises, cancels the coroutine and waits for it to clean up first.
+
+        Raises:
+            RuntimeError: after :meth:`close`, or from a coroutine of this very loop, which would wait for itself.
+        """
+        if self.closed or threading.current_thread() is self._thread:
+            coroutine.close()
+            raise RuntimeError(
+                "the event loop thread was closed; make a new one"
+                if self.closed
+                else "EventLoopThread.run was called from a coroutine that it runs; await the coroutine there instead"
+            )
+        finished = threading.Event()
+        future = asyncio.run_coroutine_threadsafe(_announced(coroutine, finished), self._loop)
         try:
             return future.result()
-        except KeyboardInterrupt:
-            future.cancel()
-            raise
+        finally:
+            if not future.done():
+                future.cancel()
+                finished.wait(CANCEL_GRACE_S)
 
     def close(self) -> None:
-        """Stop the loop; idempotent."""
-        if self._loop.is_running():
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        """Cancel what still runs and stop the loop; idempotent."""
+        if not self.closed:
+            self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join()
-            self._loop.close()
+
+    def _serve(self) -> None:
+        with asyncio.Runner() as runner:  # leaving it cancels pending tasks and joins worker threads
+            self._loop = runner.get_loop()
+            runner.run(self._until_stopped())
+
+    async def _until_stopped(self) -> None:
+        self._stop = asyncio.Event()
+        self._ready.set()
+        await self._stop.wait()
+
+
+async def _announced(coroutine: Coroutine[Any, Any, T], finished: threading.Event) -> T:
+    try:
+        return await coroutine
+    finally:
+        finished.set()

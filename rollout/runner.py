@@ -7,9 +7,9 @@ trajectories are returned in the order in which episodes were asked for, and mem
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -25,6 +25,8 @@ from rollout.trace import TraceWriter
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+T = TypeVar("T")
 
 OnEpisode = Callable[[int, int], None]
 """Called with (episodes finished, episodes in all), on the event loop's thread."""
@@ -43,6 +45,13 @@ class RolloutSettings:
     max_tokens: int = 4096
     max_concurrent: int = 256
     injection: Injection = "before_generation_prompt"
+
+    def __post_init__(self) -> None:
+        if self.max_tokens < 1 or self.max_concurrent < 1:
+            raise ValueError(
+                f"rollout.max_tokens is {self.max_tokens} and rollout.max_concurrent {self.max_concurrent}; "
+                "both must be at least 1"
+            )
 
 
 @dataclass(frozen=True)
@@ -95,6 +104,7 @@ class EpisodeRunner:
         self.settings = settings
         self.trace = trace
         self.loop = loop or EventLoopThread()
+        self._own_loop = loop is None
 
     def run(
         self,
@@ -119,8 +129,12 @@ class EpisodeRunner:
         return trajectories
 
     def close(self) -> None:
-        """Stop the engine; idempotent."""
+        """Stop the engine, and the event loop if it was made here; idempotent."""
+        if self.loop.closed:
+            return
         self.loop.run(self.engine.close())
+        if self._own_loop:
+            self.loop.close()
 
     async def _run_all(
         self,
@@ -143,12 +157,7 @@ class EpisodeRunner:
                 on_episode(finished, total)
             return trajectory
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                running = [group.create_task(episode(task, member)) for task in tasks for member in range(group_size)]
-        except ExceptionGroup as failures:
-            raise failures.exceptions[0] from failures
-        return [task.result() for task in running]
+        return await _all_or_none([episode(task, member) for task in tasks for member in range(group_size)])
 
     def _agents(self, tasks: Sequence[Task]) -> tuple[Agent, ...]:
         agents = {agent: None for domain in {task.domain: None for task in tasks} for agent in self.mas.agents(domain)}
@@ -156,19 +165,22 @@ class EpisodeRunner:
 
     async def _episode(self, task: Task, member: int, phase: Phase, memory: Memory | None) -> Trajectory:
         steps: dict[int, Step] = {}
-        calls = iter(range(1_000_000))
+        calls: list[asyncio.Task[str]] = []
 
-        async def act(agent: Agent, messages: Sequence[Message]) -> str:
-            call = next(calls)
-            sampling = Sampling(
-                temperature=phase.temperature,
-                max_tokens=self.settings.max_tokens,
-                seed=call_seed(phase.run_seed, phase.step, task.id, member, call),
-            )
+        def act(agent: Agent, messages: Sequence[Message]) -> asyncio.Task[str]:
+            calls.append(asyncio.create_task(speak(len(calls), agent, messages)))
+            return calls[-1]
+
+        async def speak(call: int, agent: Agent, messages: Sequence[Message]) -> str:
+            seed = call_seed(phase.run_seed, phase.step, task.id, member, call)
+            sampling = Sampling(phase.temperature, self.settings.max_tokens, seed)
             steps[call] = await self._call(task, agent, messages, sampling, memory)
             return steps[call].output
 
-        answer = await self.mas.run(task, act)
+        try:
+            answer = await self.mas.run(task, act)
+        finally:
+            await _cancel(calls)  # when one call failed, its siblings would go on for nobody
         return Trajectory(
             task=task,
             mas=self.mas.name,
@@ -203,6 +215,22 @@ class EpisodeRunner:
         cut = len(prompt.prefix_ids)
         embeds = torch.cat([words[:cut], latents.detach().to(words), words[cut:]])
         return Request(label, sampling, prompt_embeds=embeds)
+
+
+async def _all_or_none(episodes: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Results in the order given. The first exception, or a cancellation from outside, cancels the rest."""
+    running = [asyncio.create_task(episode) for episode in episodes]
+    try:
+        return list(await asyncio.gather(*running))
+    finally:
+        await _cancel(running)
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """End what still runs and wait for it to clean up."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _step(agent: Agent, prompt: RenderedPrompt, recall: Recall, completion: Completion) -> Step:

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 def teacher_forced_steps(
     mas: MAS, task: Task, tokenizer: PreTrainedTokenizerBase, injection: Injection
 ) -> tuple[Step, ...]:
-    """Every call of ``mas`` on ``task``, its output being ``task.answers[0]`` and the end-of-turn token."""
+    """Every call of ``mas`` on ``task``, its output being ``task.answers[0]`` and the end-of-turn token.
+
+    Raises ``ValueError`` for a task without an answer and for a tokenizer without an end-of-turn token.
+    """
+    if not task.answers or tokenizer.eos_token_id is None:
+        lacking = "the tokenizer has no eos_token" if task.answers else f"task {task.id} has no reference answer"
+        raise ValueError(f"{lacking}, so there is nothing to teach; leave the sft stage out with data.sft.steps 0")
     target = task.answers[0]
     output_ids = (*tokenizer.encode(target, add_special_tokens=False), tokenizer.eos_token_id)
     slot = load_prompts(task.domain).memory_slot

@@ -9,17 +9,42 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
 from data.assets import resolve_model
-from rollout.engine import Completion, EngineError, Request, check_request
+from rollout.engine import Completion, EngineError, Request, check_completion, check_request
+from rollout.seeded_sampler import SeededSampler
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-_Pending = tuple[Request, "asyncio.Future[Completion]", float]
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A request, whoever awaits its answer, and ``time.perf_counter()`` when it came."""
+
+    request: Request
+    answer: asyncio.Future[Completion]
+    arrived: float
+
+    def fail(self, reason: str, cause: BaseException | None = None) -> None:
+        """Raise an :class:`EngineError` where the answer is awaited."""
+        if not self.answer.done():
+            failure = EngineError(f"{self.request.label}: {reason}")
+            failure.__cause__ = cause
+            self.answer.set_exception(failure)
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """``stop_ids`` end a response: the tokenizer's end-of-turn token, and whatever else the checkpoint names."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    stop_ids: tuple[int, ...]
 
 
 class TransformersEngine:
@@ -46,115 +71,111 @@ class TransformersEngine:
         self.max_model_len = max_model_len
         self.max_batch = max_batch
         self.device = device
-        self._loaded: tuple[PreTrainedModel, PreTrainedTokenizerBase] | None = None
-        self._pending: list[_Pending] = []
+        self._shared: _Loaded | None = None
+        self._loaded: _Loaded | None = None
+        self._waiting: list[_Waiting] = []
+        self._running: list[_Waiting] = []
         self._worker: asyncio.Task[None] | None = None
 
     def share(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         """Generate with a model that is in memory already instead of loading a second copy."""
-        self._loaded = (model, tokenizer)
+        self._shared = _take(model, tokenizer)
 
     async def start(self) -> None:
-        if self._loaded is None:
-            from transformers import AutoModelForCausalLM, AutoTokenizer
-
-            path = resolve_model(self.model)
-            model = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, self.dtype))
-            self._loaded = (model.to(self.device).eval(), AutoTokenizer.from_pretrained(path))
+        self._loaded = self._loaded or self._shared or self._load()
 
     async def generate(self, request: Request) -> Completion:
         if self._loaded is None:
             raise EngineError(f"{request.label}: the transformers engine was not started")
-        check_request(request, self.max_model_len)
-        future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
-        self._pending.append((request, future, time.perf_counter()))
+        check_request(request, self.max_model_len, self._loaded.model.get_input_embeddings().weight.shape[1])
+        waiting = _Waiting(request, asyncio.get_running_loop().create_future(), time.perf_counter())
+        self._waiting.append(waiting)
         if self._worker is None or self._worker.done():
-            self._worker = asyncio.create_task(self._drain())
-        return await future
+            self._worker = asyncio.create_task(self._drain(self._loaded))
+        return check_completion(request, await waiting.answer)
 
     async def close(self) -> None:
-        self._loaded = None
+        abandoned, self._waiting = [*self._waiting, *self._running], []
+        for waiting in abandoned:
+            waiting.fail("the transformers engine was closed before it answered")
+        if self._worker is not None:
+            await asyncio.wait([self._worker])  # its batch stops at the next token, since nobody waits for it
+        self._loaded = self._worker = None
 
-    async def _drain(self) -> None:
+    def _load(self) -> _Loaded:
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        try:
+            path = resolve_model(self.model)
+            model = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, self.dtype))
+            return _take(model.to(self.device).eval(), AutoTokenizer.from_pretrained(path))
+        except (OSError, ValueError, RuntimeError) as error:
+            raise EngineError(f"transformers could not load the model {self.model!r}: {error}") from error
+
+    async def _drain(self, loaded: _Loaded) -> None:
         await asyncio.sleep(0)  # lets every coroutine that is ready now join the first batch
-        while self._pending:
+        while self._waiting:
             # Sorting by length keeps padding small; the rest waits for the next batch.
-            self._pending.sort(key=lambda item: item[0].length)
-            batch, self._pending = self._pending[: self.max_batch], self._pending[self.max_batch :]
-            try:
-                completions = await asyncio.to_thread(self._answer, batch)
-            except Exception as error:  # whatever it was, every waiting caller must hear of it
-                for request, future, _ in batch:
-                    failure = EngineError(f"{request.label}: transformers failed while answering ({error!r})")
-                    failure.__cause__ = error
-                    _settle(future, failure)
-                continue
-            for (_, future, _), completion in zip(batch, completions, strict=True):
-                _settle(future, completion)
-
-    @torch.no_grad()
-    def _answer(self, batch: Sequence[_Pending]) -> list[Completion]:
-        assert self._loaded is not None
-        model, tokenizer = self._loaded
-        started = time.perf_counter()
-        requests = [request for request, _, _ in batch]
-        embeds, mask = _left_pad([self._embed(model, request) for request in requests])
-        sampler = SeededSampler(requests, embeds.device)
-        out = model.generate(
-            inputs_embeds=embeds,
-            attention_mask=mask,
-            do_sample=False,
-            max_new_tokens=max(request.sampling.max_tokens for request in requests),
-            logits_processor=[sampler],
-            pad_token_id=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id,
-        )
-        elapsed = time.perf_counter() - started
-        logprobs = sampler.logprobs(out)
-        return [
-            _completion(tokenizer, request, out[row], logprobs[row], started - arrived, elapsed)
-            for row, (request, _, arrived) in enumerate(batch)
-        ]
-
-    @staticmethod
-    def _embed(model: PreTrainedModel, request: Request) -> torch.Tensor:
-        table = model.get_input_embeddings()
-        if request.prompt_embeds is not None:
-            return request.prompt_embeds.to(device=table.weight.device, dtype=table.weight.dtype)
-        return table(torch.tensor(request.prompt_ids, device=table.weight.device))
+            self._waiting.sort(key=lambda waiting: waiting.request.length)
+            batch, self._waiting = self._waiting[: self.max_batch], self._waiting[self.max_batch :]
+            self._running = batch
+            work = asyncio.create_task(asyncio.to_thread(_answer, loaded, batch))
+            await asyncio.wait([work])
+            self._running = []
+            _settle(batch, work)
 
 
-class SeededSampler:
-    """A logits processor that turns greedy decoding into sampling with one seed a row.
+def _settle(batch: Sequence[_Waiting], work: asyncio.Task[list[Completion]]) -> None:
+    """Give every caller its completion, or the error that came instead."""
+    error = work.exception()
+    for row, waiting in enumerate(batch):
+        if error is not None:
+            waiting.fail(f"transformers failed while answering ({error!r})", error)
+        elif not waiting.answer.done():  # else its caller was cancelled
+            waiting.answer.set_result(work.result()[row])
 
-    Adding Gumbel noise to ``logits / T`` and taking the maximum is an exact sample from ``softmax(logits / T)``.
-    """
 
-    def __init__(self, requests: Sequence[Request], device: torch.device) -> None:
-        self._temperatures = [request.sampling.temperature for request in requests]
-        self._generators = [
-            torch.Generator(device="cpu").manual_seed(request.sampling.seed % 2**63) for request in requests
-        ]
-        self._device = device
-        self._scores: list[torch.Tensor] = []
+def _take(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> _Loaded:
+    from transformers import GenerationConfig
 
-    def __call__(self, input_ids: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
-        """``[rows, vocabulary]`` to the same shape."""
-        scale = torch.tensor([t if t > 0 else 1.0 for t in self._temperatures], device=logits.device)
-        scores = torch.log_softmax(logits.float() / scale[:, None], dim=-1)
-        self._scores.append(scores)
-        noise = torch.stack([self._gumbel(row, scores.shape[-1]) for row in range(scores.shape[0])])
-        return scores + noise.to(scores.device)
+    named = model.generation_config.eos_token_id
+    stop_ids = {tokenizer.eos_token_id, *(named if isinstance(named, list) else [named])} - {None}
+    # What else a checkpoint advises (a repetition penalty, say) would act on top of the sampling that was asked for.
+    model.generation_config = GenerationConfig()
+    return _Loaded(model, tokenizer, tuple(sorted(stop_ids)))
 
-    def logprobs(self, token_ids: torch.Tensor) -> torch.Tensor:
-        """Log-probability of each of ``token_ids [rows, new]`` at the sampling temperature."""
-        scores = torch.stack(self._scores[: token_ids.shape[1]], dim=1)
-        return scores.gather(-1, token_ids[..., None]).squeeze(-1)
 
-    def _gumbel(self, row: int, size: int) -> torch.Tensor:
-        if self._temperatures[row] == 0:
-            return torch.zeros(size)
-        uniform = torch.rand(size, generator=self._generators[row]).clamp_min(1e-20)
-        return -torch.log(-torch.log(uniform))
+@torch.no_grad()
+def _answer(loaded: _Loaded, batch: Sequence[_Waiting]) -> list[Completion]:
+    started = time.perf_counter()
+    requests = [waiting.request for waiting in batch]
+    embeds, mask = _left_pad([_embed(loaded.model, request) for request in requests])
+    sampler = SeededSampler([request.sampling for request in requests])
+
+    def abandoned(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        done = all(waiting.answer.done() for waiting in batch)
+        return torch.full((len(batch),), done, device=scores.device)
+
+    tokens = loaded.model.generate(
+        inputs_embeds=embeds,
+        attention_mask=mask,
+        do_sample=False,
+        max_new_tokens=max(request.sampling.max_tokens for request in requests),
+        logits_processor=[sampler],
+        stopping_criteria=[abandoned],
+        eos_token_id=list(loaded.stop_ids) or None,
+        pad_token_id=loaded.stop_ids[0] if loaded.stop_ids else 0,  # what follows a stop is cut off anyway
+    )
+    ended, first = time.perf_counter(), sampler.first_step_at or started
+    rows = zip(batch, tokens.tolist(), sampler.logprobs().tolist(), strict=True)
+    return [_completion(loaded, waiting, ids, logprobs, (started, first, ended)) for waiting, ids, logprobs in rows]
+
+
+def _embed(model: PreTrainedModel, request: Request) -> torch.Tensor:
+    table = model.get_input_embeddings()
+    if request.prompt_embeds is not None:
+        return request.prompt_embeds.to(device=table.weight.device, dtype=table.weight.dtype)
+    return table(torch.tensor(request.prompt_ids, device=table.weight.device))
 
 
 def _left_pad(rows: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -166,33 +187,20 @@ def _left_pad(rows: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]
 
 
 def _completion(
-    tokenizer: PreTrainedTokenizerBase,
-    request: Request,
-    row: torch.Tensor,
-    logprobs: torch.Tensor,
-    queue_s: float,
-    elapsed_s: float,
+    loaded: _Loaded, waiting: _Waiting, row: list[int], logprobs: list[float], times: tuple[float, float, float]
 ) -> Completion:
-    ids: list[int] = row[: request.sampling.max_tokens].tolist()
-    stopped = tokenizer.eos_token_id in ids
-    if stopped:
-        ids = ids[: ids.index(tokenizer.eos_token_id) + 1]
+    """``row`` runs on past this request's own end; ``times`` are start, first token and end of the batch."""
+    started, first, ended = times
+    ids = row[: waiting.request.sampling.max_tokens]
+    stop = next((place for place, token in enumerate(ids) if token in loaded.stop_ids), None)
+    ids = ids if stop is None else ids[: stop + 1]
     return Completion(
-        text=str(tokenizer.decode(ids, skip_special_tokens=True)),
+        text=str(loaded.tokenizer.decode(ids, skip_special_tokens=True)),
         token_ids=tuple(ids),
-        logprobs=tuple(logprobs[: len(ids)].tolist()),
-        finish_reason="stop" if stopped else "length",
+        logprobs=tuple(logprobs[: len(ids)]),
+        finish_reason="length" if stop is None else "stop",
         cached_tokens=None,
-        wall_s=queue_s + elapsed_s,
-        first_token_s=None,
-        queue_s=queue_s,
+        wall_s=ended - waiting.arrived,
+        first_token_s=first - waiting.arrived,
+        queue_s=started - waiting.arrived,
     )
-
-
-def _settle(future: asyncio.Future[Any], outcome: Completion | EngineError) -> None:
-    if future.done():  # the caller was cancelled
-        return
-    if isinstance(outcome, EngineError):
-        future.set_exception(outcome)
-    else:
-        future.set_result(outcome)

