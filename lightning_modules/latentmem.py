@@ -115,6 +115,7 @@ class LatentMem(L.LightningModule):
         self.trajectories: list[Trajectory] = []
         self.runner: EpisodeRunner | None = None
         self._seconds: dict[str, float] = {}
+        self._metrics: dict[str, float] = {}
         if isinstance(engine, TransformersEngine):
             engine.share(self.backbone.model, self.backbone.tokenizer)
 
@@ -158,10 +159,12 @@ class LatentMem(L.LightningModule):
 
     def training_step(self, batch: StageBatch, batch_idx: int) -> None:
         """One iteration of ``collect``, ``sft`` or ``lmpo``."""
-        self._seconds, self.trajectories = {}, []
+        self._seconds, self._metrics, self.trajectories = {}, {}, []
         {"collect": self._collect, "sft": self._warm_start, "lmpo": self._reinforce}[batch.stage](batch)
         self._log("seconds", self._seconds)
         self._log("bank", {"size": len(self.bank)})
+        for logger in self.loggers:
+            logger.log_metrics(self._metrics, step=batch_idx)
 
     def _collect(self, batch: StageBatch) -> None:
         """Episodes without memory fill the bank (App. B.4.2)."""
@@ -200,19 +203,19 @@ class LatentMem(L.LightningModule):
 
     def _follow_surrogate(self, batch: StageBatch, composed: Composed, advantages: Sequence[float]) -> None:
         """Eq. 12 on the calls of trajectories whose advantage is not zero, ``prompt_reuse`` times."""
-        trained = [(index, t) for index, t in enumerate(self.trajectories) if advantages[index] != 0]
-        steps = [(index, t.task.id, step) for index, t in trained for step in t.steps]
-        calls = [_agent_call(step, composed.rows[task, step.role]) for _, task, step in steps]
-        groups = [index // self.lmpo.group_size for index, _, _ in steps]
-        weights = token_weights([len(call.output_ids) for call in calls], groups, self.lmpo.normaliser)
-        engine = [torch.tensor(step.logprobs, device=composed.latents.device) for _, _, step in steps]
+        steps = self._trained_calls(advantages)
+        calls = [
+            _agent_call(step, composed.rows[self.trajectories[index].task.id, step.role]) for index, step, _ in steps
+        ]
+        engine = [torch.tensor(step.logprobs, device=composed.latents.device) for _, step, _ in steps]
         old = engine if self.lmpo.old_logprobs == "engine" else None
         surrogates: dict[int, Surrogate] = {}
 
         def call_loss(row: int, logprobs: torch.Tensor) -> torch.Tensor:
             before = logprobs.detach() if old is None else old[row]
-            surrogates[row] = clipped_surrogate(logprobs, before, advantages[steps[row][0]], self.lmpo.clip)
-            return surrogates[row].loss.sum() * weights[row]
+            index, _, weight = steps[row]
+            surrogates[row] = clipped_surrogate(logprobs, before, advantages[index], self.lmpo.clip)
+            return surrogates[row].loss.sum() * weight
 
         for reuse in range(self.lmpo.prompt_reuse):
             if reuse > 0:
@@ -226,6 +229,18 @@ class LatentMem(L.LightningModule):
         self._log("lmpo", lmpo_log.ratio_metrics(ratio, clipped, torch.cat(result.entropy)))
         self._log("lmpo", {"loss": result.loss, "grad_norm": norm, "trained_tokens": float(len(ratio))})
         self._log("lmpo", {"update_tokens_per_s": len(ratio) * self.lmpo.prompt_reuse / self._seconds["update"]})
+
+    def _trained_calls(self, advantages: Sequence[float]) -> list[tuple[int, Step, float]]:
+        """(trajectory, call, weight of a token) of every call whose advantage is not zero.
+
+        The weights count all tokens of a group (Eq. 11), also those of a member whose reward is just the mean.
+        """
+        size = self.lmpo.group_size
+        varied = {index // size for index, advantage in enumerate(advantages) if advantage != 0}
+        taken = [(i, step) for i, t in enumerate(self.trajectories) if i // size in varied for step in t.steps]
+        lengths, groups = [len(step.output_ids) for _, step in taken], [index // size for index, _ in taken]
+        weights = token_weights(lengths, groups, self.lmpo.normaliser)
+        return [(i, step, weight) for (i, step), weight in zip(taken, weights, strict=True) if advantages[i] != 0]
 
     def _append_experience(self) -> None:
         """B ← B ∪ {τ_new} (Eq. 4), in task order."""
@@ -280,10 +295,10 @@ class LatentMem(L.LightningModule):
             self.on_progress(phase, done, total)
 
     def _log(self, section: str, values: Mapping[str, float], bar: str = "") -> None:
+        """Loggers get the figures of this iteration only: Lightning's own path repeats those of earlier stages."""
         for name, value in values.items():
-            self.log(
-                f"{section}/{name}", float(value), prog_bar=name == bar, on_step=True, on_epoch=False, batch_size=1
-            )
+            self._metrics[f"{section}/{name}"] = float(value)
+            self.log(f"{section}/{name}", float(value), prog_bar=name == bar, logger=False, on_step=True, batch_size=1)
 
     # ------------------------------------------------------------------ Lightning
 
@@ -328,13 +343,14 @@ class LatentMem(L.LightningModule):
         checkpoint["experience_bank"] = self.bank.state_dict()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restore the bank; refuse a checkpoint that lacks trained weights."""
-        missing = sorted(self._trainable().keys() - checkpoint["state_dict"].keys())
-        if missing:
-            raise ValueError(
-                f"the checkpoint lacks {len(missing)} trained weights, first {missing[0]!r}; "
-                "it was made with other lora or composer settings"
-            )
+        """Restore the bank; refuse a checkpoint of other trained weights."""
+        saved, here = checkpoint["state_dict"].keys(), self._trainable().keys()
+        for names, fault in ((here - saved, "lacks"), (saved - here, "has unknown")):
+            if names:
+                raise ValueError(
+                    f"the checkpoint {fault} {len(names)} trained weights, first {min(names)!r}; "
+                    "it was made with other lora or composer settings"
+                )
         self.bank.load_state_dict(checkpoint["experience_bank"])
 
     def _trainable(self) -> dict[str, nn.Parameter]:

@@ -42,6 +42,8 @@ class LMPOSettings:
     def __post_init__(self) -> None:
         if self.group_size < 2:
             raise ValueError(f"lmpo.group_size is {self.group_size}; an advantage needs a group of at least 2")
+        if self.temperature <= 0:
+            raise ValueError(f"lmpo.temperature is {self.temperature}; a group of greedy members has no variance")
         if self.normaliser not in ("group_tokens", "batch_tokens"):
             raise ValueError(f"lmpo.normaliser is {self.normaliser!r}; give group_tokens or batch_tokens")
         if self.old_logprobs not in ("recompute", "engine"):
@@ -64,7 +66,7 @@ def token_weights(lengths: Sequence[int], groups: Sequence[int], normaliser: str
     """How much one token of each call weighs in Eq. 11.
 
     Args:
-        lengths: sampled tokens of each call that is trained on.
+        lengths: sampled tokens of each call of the groups that have variance.
         groups: the group that each call belongs to.
         normaliser: see :class:`LMPOSettings`.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
 from torch import nn
-from transformers import get_cosine_schedule_with_warmup
+from torch.optim.lr_scheduler import LambdaLR
 
 
 @dataclass(frozen=True)
@@ -37,4 +38,14 @@ def build_optimiser(
     groups = [{"params": list(adapters), "lr": settings.lr}, {"params": list(heads), "lr": head_lr}]
     optimiser = torch.optim.AdamW(groups, weight_decay=settings.weight_decay)
     warmup = round(settings.warmup_ratio * steps)
-    return optimiser, get_cosine_schedule_with_warmup(optimiser, warmup, max(steps, 1))
+    return optimiser, LambdaLR(optimiser, lambda step: rate_factor(step, warmup, steps))
+
+
+def rate_factor(step: int, warmup: int, steps: int) -> float:
+    """Share of the full rate in iteration ``step`` of ``steps``, counted from 0.
+
+    The first iteration's is above 0, unlike in Hugging Face's schedule: an iteration of RL costs a rollout.
+    """
+    if step < warmup:
+        return (step + 1) / (warmup + 1)
+    return (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, steps - warmup)))) / 2
