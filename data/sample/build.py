@@ -17,7 +17,7 @@ from pathlib import Path
 from data.scoring.short_answer import normalise_answer
 
 HERE = Path(__file__).parent
-TEST_SHARE = 24
+TEST_SHARE = 27
 """Percent of the groups that are held out."""
 
 SALT = "facts"
