@@ -59,7 +59,15 @@ def group_advantages(rewards: torch.Tensor, epsilon: float) -> torch.Tensor:
     """
     spread = rewards.std(dim=1, correction=0, keepdim=True)
     advantages = (rewards - rewards.mean(dim=1, keepdim=True)) / (spread + epsilon)
-    return torch.where(spread > 1e-8, advantages, torch.zeros_like(advantages))
+    return torch.where(with_variance(rewards)[:, None], advantages, torch.zeros_like(advantages))
+
+
+def with_variance(rewards: torch.Tensor) -> torch.Tensor:
+    """Which groups of ``rewards [groups, members]`` teach anything, ``[groups]``.
+
+    Asked of the rewards themselves: in float32 the deviation of seven times 0.81 is not 0.
+    """
+    return rewards.amax(dim=1) > rewards.amin(dim=1)
 
 
 def token_weights(lengths: Sequence[int], groups: Sequence[int], normaliser: str) -> list[float]:

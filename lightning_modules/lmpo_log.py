@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from data.trajectory import Trajectory
+from lightning_modules.lmpo import with_variance
 
 
 def rollout_metrics(trajectories: Sequence[Trajectory], seconds: float) -> dict[str, float]:
@@ -29,7 +30,7 @@ def group_metrics(rewards: torch.Tensor) -> dict[str, float]:
         "reward_mean": float(rewards.mean()),
         "reward_std": float(rewards.std(correction=0)),
         "reward_std_within_groups": float(spread.mean()),
-        "groups_without_variance": float((spread <= 1e-8).float().mean()),
+        "groups_without_variance": float((~with_variance(rewards)).float().mean()),
     }
 
 
