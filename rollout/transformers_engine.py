@@ -152,9 +152,9 @@ def _answer(loaded: _Loaded, batch: Sequence[_Waiting]) -> list[Completion]:
     embeds, mask = _left_pad([_embed(loaded.model, request) for request in requests])
     sampler = SeededSampler([request.sampling for request in requests])
 
-    def abandoned(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    def abandoned(input_ids: torch.Tensor, scores: torch.Tensor | None) -> torch.Tensor:
         done = all(waiting.answer.done() for waiting in batch)
-        return torch.full((len(batch),), done, device=scores.device)
+        return torch.full((len(batch),), done, device=input_ids.device)
 
     tokens = loaded.model.generate(
         inputs_embeds=embeds,
