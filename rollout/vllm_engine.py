@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from vllm import AsyncEngineArgs, SamplingParams
     from vllm.v1.engine.async_llm import AsyncLLM
 
+QUIET = {
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "PYTHONWARNINGS": "ignore::FutureWarning",
+    "TORCH_LOGS": "-torch._library",
+    "TORCH_CPP_LOG_LEVEL": "ERROR",
+}
+"""What vLLM's processes say by default: errors only. A variable that the user has set keeps its value."""
+
 
 class VLLMEngine:
     """``AsyncLLM`` behind the :class:`rollout.engine.Engine` seam.
@@ -28,7 +36,7 @@ class VLLMEngine:
         max_num_seqs: requests decoded at once; more wait in vLLM's queue.
         kv_cache_gib: cache size on a CPU (on a GPU, vLLM's ``gpu_memory_utilization`` rules).
         gpu_memory_utilization: share of the GPU that vLLM takes; the trainer needs the rest.
-        cpu_threads: OpenMP threads of vLLM's worker on a CPU; ``None`` leaves vLLM's own choice.
+        cpu_threads: OpenMP threads of vLLM's process on a CPU; ``None``: all cores but one, which feeds the engine.
     """
 
     def __init__(
@@ -137,18 +145,16 @@ class VLLMEngine:
         return output
 
     def _worker_environment(self) -> dict[str, str]:
+        # Two processes share few cores: waiting threads sleep instead of spinning away the other's time.
         variables = {
             "VLLM_CPU_KVCACHE_SPACE": str(self.kv_cache_gib),
-            "VLLM_LOGGING_LEVEL": "ERROR",
-            "PYTHONWARNINGS": "ignore::FutureWarning",
+            # On a CPU the worker then lives in the scheduler's process: it starts in half the time.
+            "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+            "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+            "OMP_NUM_THREADS": str(self.cpu_threads or max(1, (os.cpu_count() or 2) - 1)),
+            "OMP_WAIT_POLICY": "PASSIVE",
+            **QUIET,
         }
-        if self.cpu_threads is not None:
-            # Two processes share few cores: waiting threads sleep instead of spinning away the other's time.
-            variables |= {
-                "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-                "OMP_NUM_THREADS": str(self.cpu_threads),
-                "OMP_WAIT_POLICY": "PASSIVE",
-            }
         return {name: value for name, value in variables.items() if name not in os.environ}
 
 
