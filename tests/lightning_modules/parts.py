@@ -1,4 +1,4 @@
-"""Small real parts for tests of what learns: a two-layer chat model on disk, a benchmark in memory, a whole trainer."""
+"""Small real parts for tests of what learns: the tiny model as backbone, a benchmark in memory, a whole trainer."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any
 
 import lightning as L
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from data.datamodule import StageName, StageSettings, TaskDataModule
 from data.task import Score, Task
@@ -23,15 +21,10 @@ from lightning_modules.lmpo import LMPOSettings
 from lightning_modules.optimisation import OptimiserSettings
 from memory.experience_bank import ExperienceBank
 from rollout.mas.autogen import AutoGen
-from rollout.prompt import PROMPTS
 from rollout.runner import RolloutSettings
 from rollout.transformers_engine import TransformersEngine
 from tests.memory.parts import BagOfWords
 
-CHAT_TEMPLATE = (
-    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}"
-    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
-)
 ITEMS = (
     ("What is the capital of France?", "Paris"),
     ("What is the capital of Italy?", "Rome"),
@@ -42,45 +35,6 @@ ITEMS = (
     ("In which year did the war end?", "1945"),
     ("How many legs has a spider?", "eight"),
 )
-
-
-def save_tiny_model(folder: Path) -> Path:
-    """A random Llama of 2 layers and width 32 with a ChatML tokenizer trained on the project's own prompts."""
-    tokenizer = tiny_tokenizer()
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=2048,
-        initializer_range=0.3,
-        tie_word_embeddings=True,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        bos_token_id=None,
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
-def tiny_tokenizer() -> PreTrainedTokenizerFast:
-    raw = Tokenizer(models.BPE())
-    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    raw.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=420,
-        special_tokens=["<|im_start|>", "<|im_end|>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    raw.train_from_iterator([(PROMPTS / "qa.yaml").read_text(encoding="utf-8")], trainer)
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|im_end|>", pad_token="<|im_end|>")
-    tokenizer.chat_template = CHAT_TEMPLATE
-    return tokenizer
 
 
 def tiny_backbone(folder: Path, dropout: float = 0.0, gradient_checkpointing: bool = False) -> Backbone:
@@ -180,3 +134,8 @@ def fit(folder: Path, root: Path, setting: Setting, *callbacks: L.Callback, ckpt
     resume = str(ckpt_path) if ckpt_path else None
     trainer.fit(module, datamodule=tiny_data(setting), ckpt_path=resume, weights_only=True)
     return module
+
+
+def relative_difference(found: torch.Tensor, expected: torch.Tensor) -> float:
+    """||found - expected|| / ||expected||."""
+    return float((found - expected).norm() / expected.norm())

@@ -72,7 +72,7 @@ def test_one_group_is_the_mean_over_its_tokens(lengths: list[int]) -> None:
 def test_every_group_weighs_the_same(calls: list[tuple[int, int]]) -> None:
     lengths, groups = zip(*calls, strict=True)
     weights = token_weights(lengths, groups, "group_tokens")
-    shares = {group: 0.0 for group in groups}
+    shares = dict.fromkeys(groups, 0.0)
     for weight, length, group in zip(weights, lengths, groups, strict=True):
         shares[group] += weight * length
     assert list(shares.values()) == pytest.approx([1 / len(shares)] * len(shares))
