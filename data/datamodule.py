@@ -132,6 +132,10 @@ class TaskDataModule(L.LightningDataModule):
         """The whole plan: collect, then sft, then lmpo."""
         return StagedLoader(self.benchmark.tasks("train")[: self.train_limit], self.stages, self.seed)
 
+    def transfer_batch_to_device(self, batch: StageBatch, device: torch.device, dataloader_idx: int) -> StageBatch:
+        """Tasks are text: there is nothing to move."""
+        return batch
+
     def steps(self, stage: StageName) -> int:
         """Iterations of a stage."""
         return self.stages[stage].count(len(self.benchmark.tasks("train")[: self.train_limit]))

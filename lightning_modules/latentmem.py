@@ -321,10 +321,6 @@ class LatentMem(L.LightningModule):
         if self.runner is not None:
             self.runner.close()
 
-    def transfer_batch_to_device(self, batch: StageBatch, device: torch.device, dataloader_idx: int) -> StageBatch:
-        """Tasks are text: there is nothing to move."""
-        return batch
-
     def configure_optimizers(self) -> Any:
         """One AdamW and schedule for each stage that learns."""
         adapters, heads = self.backbone.adapter_parameters().values(), list(self.composer.parameters())

