@@ -43,14 +43,10 @@ class TokenScores:
 
 
 def micro_batches(calls: Sequence[AgentCall], size: int) -> Iterator[list[int]]:
-    """Indices of ``calls`` in batches of ``size``; calls that share a prefix, then calls of one length, go together."""
+    """Indices of ``calls`` in batches of ``size``; prefixes that begin alike, then equal lengths, go together."""
     order = sorted(
         range(len(calls)),
-        key=lambda row: (
-            len(calls[row].prefix_ids),
-            calls[row].prefix_ids,
-            len(calls[row].suffix_ids) + len(calls[row].output_ids),
-        ),
+        key=lambda row: (calls[row].prefix_ids, len(calls[row].suffix_ids) + len(calls[row].output_ids)),
     )
     yield from (order[at : at + size] for at in range(0, len(order), size))
 
@@ -97,14 +93,36 @@ def score_calls(
 def _prefix_cache(
     backbone: Backbone, calls: Sequence[AgentCall], device: torch.device
 ) -> tuple[DynamicCache, torch.Tensor]:
-    """Keys and values of every call's prefix, each distinct one computed once, and the mask ``[calls, longest]``."""
+    """Keys and values of every call's prefix, and the mask ``[calls, longest]``.
+
+    Each distinct prefix is computed once, and what all of them begin with once for the whole micro-batch: the members
+    of a group differ only from the first reply on.
+    """
     rows = {prefix: row for row, prefix in enumerate(dict.fromkeys(call.prefix_ids for call in calls))}
-    embeds, mask, positions = left_pad([backbone.embed(torch.tensor(prefix, device=device)) for prefix in rows])
-    _, cache = backbone.hidden_states(embeds, mask, positions, use_cache=True)
-    assert cache is not None
+    shared = common_length(list(rows))
+    cache, mask = None, torch.ones(len(rows), shared, dtype=torch.long, device=device)
+    if shared > 0:
+        head = torch.tensor(next(iter(rows))[:shared], device=device)
+        _, cache = backbone.hidden_states(*left_pad([backbone.embed(head)]), use_cache=True)
+    if len(rows) > 1:
+        rests = [backbone.embed(torch.tensor(prefix[shared:], dtype=torch.long, device=device)) for prefix in rows]
+        embeds, rest_mask, positions = left_pad(rests)
+        mask = torch.cat([mask, rest_mask], dim=1)
+        if cache is not None:
+            cache.batch_select_indices(torch.zeros(len(rows), dtype=torch.long, device=device))
+        _, cache = backbone.hidden_states(embeds, mask, shared + positions, cache, use_cache=True)
+    assert cache is not None, "a prompt without words before the latents"
     index = torch.tensor([rows[call.prefix_ids] for call in calls], device=device)
     cache.batch_select_indices(index)
     return cache, mask[index]
+
+
+def common_length(rows: Sequence[tuple[int, ...]]) -> int:
+    """How many leading ids all ``rows`` share."""
+    first, last = min(rows), max(rows)  # in lexicographic order whatever lies between shares what these two share
+    return next(
+        (place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first)
+    )
 
 
 def _tail(backbone: Backbone, call: AgentCall, latents: torch.Tensor) -> torch.Tensor:

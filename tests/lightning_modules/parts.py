@@ -111,7 +111,9 @@ def tiny_module(folder: Path, setting: Setting) -> LatentMem:
 
 def tiny_data(setting: Setting) -> TaskDataModule:
     stages = {name: StageSettings(setting.batch[name], steps=setting.steps[name]) for name in setting.steps}
-    return TaskDataModule(TinyBenchmark(setting.items, setting.constant), seed=3, **stages)
+    return TaskDataModule(
+        TinyBenchmark(setting.items, setting.constant), stages["collect"], stages["sft"], stages["lmpo"], seed=3
+    )
 
 
 def tiny_trainer(root: Path, *callbacks: L.Callback, **options: Any) -> L.Trainer:

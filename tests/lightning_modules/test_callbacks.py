@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from lightning.pytorch.loggers import TensorBoardLogger
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.backend.event_processing import event_accumulator  # type: ignore[import-untyped]
 
 from lightning_modules.callbacks.phase_progress import PhaseProgress
 from lightning_modules.callbacks.stage_checkpoint import StageCheckpoint
@@ -65,7 +65,7 @@ def test_tensorboard_has_text_and_scalars(tiny_model_dir: Path, tmp_path: Path) 
     logger = TensorBoardLogger(tmp_path, "run", "0")
     trainer = tiny_trainer(tmp_path, TrajectoryText(count=1), logger=logger)
     trainer.fit(tiny_module(tiny_model_dir, SHORT), datamodule=tiny_data(SHORT))
-    events = EventAccumulator(logger.log_dir).Reload()
+    events = event_accumulator.EventAccumulator(logger.log_dir).Reload()
     tags = events.Tags()
     assert set(tags["tensors"]) == {"collect/trajectory_0/text_summary", "lmpo/trajectory_0/text_summary"}
     assert {"sft/loss", "lmpo/reward_mean", "bank/size", "seconds/rollout"} <= set(tags["scalars"])

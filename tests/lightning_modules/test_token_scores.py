@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eval.bench.straightforward import full_sequence_logprobs
 from lightning_modules.backbone import Backbone
 from lightning_modules.latent_gradient import LatentGradient, latent_gradient
-from lightning_modules.token_scores import AgentCall, micro_batches, score_calls
+from lightning_modules.token_scores import AgentCall, common_length, micro_batches, score_calls
 from tests.lightning_modules.parts import relative_difference, tiny_backbone
 
 
@@ -24,14 +28,16 @@ def some_latents(backbone: Backbone, rows: int = 3) -> torch.Tensor:
     return torch.randn(rows, 4, backbone.hidden_size, generator=torch.Generator().manual_seed(5)) * 0.3
 
 
-def some_calls(count: int, suffix: bool = True, shared: bool = False, seed: int = 0) -> list[AgentCall]:
-    """Ragged calls; with ``shared`` every three of them have one prefix."""
+def some_calls(
+    count: int, suffix: bool = True, shared: bool = False, seed: int = 0, head: tuple[int, ...] = ()
+) -> list[AgentCall]:
+    """Ragged calls, all prefixes beginning with ``head``; with ``shared`` every three of them have one prefix."""
     rng = random.Random(seed)
 
     def ids(low: int, high: int) -> tuple[int, ...]:
         return tuple(rng.randrange(3, 350) for _ in range(rng.randint(low, high)))
 
-    prefixes = [ids(1, 40) for _ in range(count)]
+    prefixes = [head + ids(1, 40) for _ in range(count)]
     return [
         AgentCall(prefixes[place // 3 if shared else place], ids(1, 6) if suffix else (), ids(1, 9), place % 3)
         for place in range(count)
@@ -61,6 +67,42 @@ def test_equal_to_full_sequences(backbone: Backbone, suffix: bool, shared: bool,
     assert ours.grad is not None
     assert plain.grad is not None
     assert relative_difference(ours.grad, plain.grad) < 1e-5
+
+
+@pytest.mark.parametrize("bare", [False, True], ids=["rests", "one-rest-is-empty"])
+def test_a_shared_beginning_of_distinct_prefixes_is_exact(backbone: Backbone, bare: bool) -> None:
+    head = tuple(range(40, 60))
+    calls = some_calls(5, head=head)
+    if bare:
+        calls[2] = replace(calls[2], prefix_ids=head)
+    latents = some_latents(backbone)
+    scores = score_calls(backbone, calls, latents, 1.0)
+    rows = latents[[call.latent_row for call in calls]]
+    expected = torch.cat(full_sequence_logprobs(backbone, calls, rows, 1.0))
+    torch.testing.assert_close(scores.logprobs, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_what_prefixes_share_is_computed_once(backbone: Backbone, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, ...]] = []
+    original = backbone.hidden_states
+
+    def spy(embeds: torch.Tensor, *rest: Any, **named: Any) -> Any:
+        seen.append(tuple(embeds.shape[:2]))
+        return original(embeds, *rest, **named)
+
+    monkeypatch.setattr(backbone, "hidden_states", spy)
+    head = tuple(range(40, 60))
+    calls = [AgentCall((*head, 70 + place % 2), (5,), (8, 9), 0) for place in range(6)]
+    score_calls(backbone, calls, some_latents(backbone), 1.0)
+    # The 20 shared words once, the last word of two prefixes, then 4 latents, 1 word and 1 sampled token of each call.
+    assert seen == [(1, 20), (2, 1), (6, 6)]
+
+
+@given(st.lists(st.lists(st.integers(0, 2), max_size=6).map(tuple), min_size=1, max_size=5))
+def test_common_length(rows: list[tuple[int, ...]]) -> None:
+    shared = common_length(rows)
+    assert len({row[:shared] for row in rows}) == 1
+    assert any(len(row) == shared for row in rows) or len({row[: shared + 1] for row in rows}) > 1
 
 
 def test_a_response_of_one_token_without_a_suffix_is_predicted_by_the_last_latent(backbone: Backbone) -> None:
