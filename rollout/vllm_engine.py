@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -63,10 +63,8 @@ class VLLMEngine:
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
         if self._llm is None:
-            with _environment(self._worker_environment()):
-                self._llm = self._launch()
-            self._loop = loop
-            await self._llm.get_supported_tasks()  # else asked with the first request, which a dead worker would stall
+            with _environment(QUIET):
+                self._llm, self._loop = await self._launch(), loop
         elif loop is not self._loop:
             raise EngineError("vLLM runs on another event loop; give every runner of this engine the same one")
 
@@ -97,9 +95,10 @@ class VLLMEngine:
             llm.output_processor.propagate_error(EngineDeadError())
             llm.shutdown()
 
-    def _launch(self) -> AsyncLLM:
+    async def _launch(self) -> AsyncLLM:
         try:
             from vllm.exceptions import VLLMError
+            from vllm.platforms import current_platform
             from vllm.v1.engine.async_llm import AsyncLLM
         except ImportError as error:
             raise EngineError(
@@ -107,9 +106,12 @@ class VLLMEngine:
                 "or choose rollout.transformers_engine.TransformersEngine"
             ) from error
         try:
-            return AsyncLLM.from_engine_args(self._engine_args())
+            with _environment(self._cpu_environment() if current_platform.is_cpu() else {}):
+                llm = AsyncLLM.from_engine_args(self._engine_args())
+            await llm.get_supported_tasks()  # else asked for the first request, which waits for ever if vLLM dies then
         except (VLLMError, RuntimeError, ValueError, OSError) as error:
             raise EngineError(f"vLLM could not start with model {self.model!r}: {error}") from error
+        return llm
 
     def _engine_args(self) -> AsyncEngineArgs:
         from vllm import AsyncEngineArgs
@@ -144,18 +146,16 @@ class VLLMEngine:
             output = latest
         return output
 
-    def _worker_environment(self) -> dict[str, str]:
-        # Two processes share few cores: waiting threads sleep instead of spinning away the other's time.
-        variables = {
+    def _cpu_environment(self) -> dict[str, str]:
+        return {
             "VLLM_CPU_KVCACHE_SPACE": str(self.kv_cache_gib),
-            # On a CPU the worker then lives in the scheduler's process: it starts in half the time.
+            # The worker then lives in the scheduler's process, and starting takes one import of vLLM less.
             "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+            # Two processes share few cores: waiting threads sleep instead of spinning away the other's time.
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",
             "OMP_NUM_THREADS": str(self.cpu_threads or max(1, (os.cpu_count() or 2) - 1)),
             "OMP_WAIT_POLICY": "PASSIVE",
-            **QUIET,
         }
-        return {name: value for name, value in variables.items() if name not in os.environ}
 
 
 def _what_happened(error: Exception, closed: bool, died: bool) -> str:
@@ -195,11 +195,12 @@ def _completion(output: Any, wall_s: float) -> Completion:
 
 
 @contextmanager
-def _environment(variables: dict[str, str]) -> Iterator[None]:
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
     """vLLM is configured by environment variables, read while it starts; the user's own values win."""
-    os.environ.update(variables)
+    added = {name: value for name, value in variables.items() if name not in os.environ}
+    os.environ.update(added)
     try:
         yield
     finally:
-        for name in variables:
+        for name in added:
             os.environ.pop(name, None)
