@@ -5,6 +5,9 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/.installed
 ARGS ?=
 
+# The packages are installed uncompiled, and every process would compile them again if it might not keep the result.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help install train test lint format lock clean
 
