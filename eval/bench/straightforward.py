@@ -1,6 +1,7 @@
-"""Scoring agent calls in the plainest way: one full sequence each, everything with gradient, no cache.
+"""The LMPO update in the plainest way: composer run for every call, one full sequence each, everything with gradient.
 
-It is what :mod:`lightning_modules.token_scores` is compared with, in a bench for speed and in tests for exactness.
+It is what :mod:`lightning_modules.token_scores` is compared with, in a bench for speed and in tests for exactness. One
+thing it does not do badly on purpose: only the response positions go through the output layer, as in ours.
 """
 
 from __future__ import annotations
@@ -10,7 +11,42 @@ from collections.abc import Sequence
 import torch
 
 from lightning_modules.backbone import Backbone, left_pad
+from lightning_modules.composer import Composer, ComposerText
+from lightning_modules.latent_gradient import CallLoss
 from lightning_modules.token_scores import AgentCall
+
+
+def straightforward_update(
+    backbone: Backbone,
+    composer: Composer,
+    texts: Sequence[ComposerText],
+    calls: Sequence[AgentCall],
+    call_loss: CallLoss,
+    temperature: float,
+    micro_batch: int,
+) -> float:
+    """Backward through ``micro_batch`` calls at a time, the composer included; returns the summed loss.
+
+    Args:
+        backbone: the agents' policy, and with its adapters the composer's.
+        composer: the rest of σ_φ; its gradients and the adapters' are added to.
+        texts: what the composer reads, by :attr:`AgentCall.latent_row`.
+        calls: all of the update, in the order in which they are taken.
+        call_loss: index of a call and its log-probabilities ``[response]`` to its part of the loss.
+        temperature: that the tokens were sampled at.
+        micro_batch: calls a forward pass.
+    """
+    total = 0.0
+    for at in range(0, len(calls), micro_batch):
+        taken = calls[at : at + micro_batch]
+        with backbone.adapted():
+            latents = composer(backbone, [texts[call.latent_row] for call in taken])
+        logprobs = full_sequence_logprobs(backbone, taken, latents, temperature)
+        loss = torch.stack([call_loss(at + row, part) for row, part in enumerate(logprobs)]).sum()
+        with backbone.adapted():
+            loss.backward()
+        total += float(loss.detach())
+    return total
 
 
 def full_sequence_logprobs(
