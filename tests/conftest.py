@@ -15,8 +15,8 @@ from tests.tiny_model import save_tiny_model
 
 
 def pytest_configure() -> None:
-    # The engines under test share the machine's few cores with each other and with what else runs there.
-    torch.set_num_threads(min(2, torch.get_num_threads()))
+    # Threads that wait for each other spin: on a few cores shared with a vLLM process, two are slower than one.
+    torch.set_num_threads(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -105,8 +105,8 @@ def test_engines_agree_on_embedding_prompts_which_equal_token_prompts_on_each(
     model: PreTrainedModel,
     prompts: list[tuple[int, ...]],
 ) -> None:
-    by_ids = [request_of(prompt, Sampling(0.0, 16)) for prompt in prompts]
-    by_embeds = [request_of(embedded(model, prompt), Sampling(0.0, 16)) for prompt in prompts]
+    by_ids = [request_of(prompt, Sampling(0.0, 8)) for prompt in prompts]
+    by_embeds = [request_of(embedded(model, prompt), Sampling(0.0, 8)) for prompt in prompts]
     ours, theirs = answers(loop, vllm_engine, by_embeds), answers(loop, reference, by_embeds)
     assert_same(ours, theirs)
     assert_same(ours, answers(loop, vllm_engine, by_ids))
@@ -125,7 +125,7 @@ def test_engines_agree_on_latents_that_are_no_token(
     for seed in range(4):
         latents = 0.135 * torch.randn(8, 576, generator=torch.Generator().manual_seed(seed))
         parts = [embedded(model, prompt.prefix_ids), latents, embedded(model, prompt.suffix_ids)]
-        requests.append(request_of(torch.cat(parts), Sampling(0.0, 16), seed))
+        requests.append(request_of(torch.cat(parts), Sampling(0.0, 8), seed))
     assert_same(answers(loop, vllm_engine, requests), answers(loop, reference, requests))
 
 
@@ -193,12 +193,11 @@ def test_a_shared_prefix_is_served_from_the_cache(
     [
         (torch.full((3, 576), math.nan), 4, "hold NaN or infinity"),
         (torch.zeros(3, 64), 4, r"shape \[3, 64\], the engine takes \[seq, 576\]"),
-        (torch.full((3, 576), 3e38), 4, "log-probabilities hold NaN"),
         ((5,) * 500, 13, "are 513, over the engine's max_model_len of 512"),
         ((), 4, "the prompt is empty"),
         ((49152,), 4, "vLLM refused or failed the request"),
     ],
-    ids=["nan", "width", "overflow", "length", "empty", "vocabulary"],
+    ids=["nan", "width", "length", "empty", "vocabulary"],
 )
 def test_a_refused_request_names_task_and_agent_and_the_engine_lives_on(
     vllm_engine: VLLMEngine, loop: EventLoopThread, prompt: Sequence[int] | torch.Tensor, limit: int, message: str
