@@ -201,7 +201,7 @@ def some_ids(backbone: Backbone, count: int, rng: random.Random) -> tuple[int, .
 def make_loss(
     backbone: Backbone, composer: Composer, texts: Sequence[ComposerText], calls: Sequence[AgentCall]
 ) -> CallLoss:
-    """Eq. 10 to 12 with random rewards, and old log-probabilities near enough that the clip acts on some tokens only."""
+    """Eq. 10 to 12 with random rewards, and old log-probabilities so near that the clip acts on some tokens only."""
     with torch.no_grad(), backbone.adapted():
         latents = composer(backbone, texts)
     with torch.no_grad():
