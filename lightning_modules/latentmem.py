@@ -323,15 +323,16 @@ class LatentMem(L.LightningModule):
 
     def configure_optimizers(self) -> Any:
         """One AdamW and schedule for each stage that learns."""
-        adapters, heads = self.backbone.adapter_parameters().values(), list(self.composer.parameters())
+        adapters, offset = self.backbone.adapter_parameters().values(), self.composer.offset
+        heads = [weight for weight in self.composer.parameters() if weight is not offset]
         built = [
-            build_optimiser(adapters, heads, self.optimiser_settings[stage], self._data().steps(stage))
+            build_optimiser(adapters, heads, offset, self.optimiser_settings[stage], self._data().steps(stage))
             for stage in OPTIMISED
         ]
         return [optimiser for optimiser, _ in built], [schedule for _, schedule in built]
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:  # type: ignore[override]
-        """What learns: adapters, queries, projection, norm. The frozen base is not saved."""
+        """What learns: adapters, queries, projection, scale, offset. The frozen base is not saved."""
         return {name: weight.detach() for name, weight in self._trainable().items()}
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:

@@ -17,7 +17,9 @@ class OptimiserSettings:
 
     Attributes:
         lr: of the LoRA weights (paper: 1e-5).
-        head_lr: of queries, projection and norm; ``None`` takes ``lr``.
+        head_lr: of queries, projection and scale; ``None`` takes ``lr`` (ours).
+        offset_lr: of the latents' offset, which alone is a soft prompt and bears a far higher rate; ``None`` takes
+            ``head_lr`` (ours).
         weight_decay: (ours).
         warmup_ratio: share of the stage's iterations with a rising rate (paper: 0.1).
         gradient_clip_val: largest gradient norm (paper: 1.0).
@@ -25,17 +27,27 @@ class OptimiserSettings:
 
     lr: float = 1e-5
     head_lr: float | None = None
+    offset_lr: float | None = None
     weight_decay: float = 0.0
     warmup_ratio: float = 0.1
     gradient_clip_val: float = 1.0
 
 
 def build_optimiser(
-    adapters: Iterable[nn.Parameter], heads: Iterable[nn.Parameter], settings: OptimiserSettings, steps: int
+    adapters: Iterable[nn.Parameter],
+    heads: Iterable[nn.Parameter],
+    offset: nn.Parameter,
+    settings: OptimiserSettings,
+    steps: int,
 ) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
     """The optimiser and the schedule of a stage of ``steps`` iterations."""
     head_lr = settings.lr if settings.head_lr is None else settings.head_lr
-    groups = [{"params": list(adapters), "lr": settings.lr}, {"params": list(heads), "lr": head_lr}]
+    offset_lr = head_lr if settings.offset_lr is None else settings.offset_lr
+    groups = [
+        {"params": list(adapters), "lr": settings.lr},
+        {"params": list(heads), "lr": head_lr},
+        {"params": [offset], "lr": offset_lr},
+    ]
     optimiser = torch.optim.AdamW(groups, weight_decay=settings.weight_decay)
     warmup = round(settings.warmup_ratio * steps)
     return optimiser, LambdaLR(optimiser, lambda step: rate_factor(step, warmup, steps))
