@@ -25,7 +25,7 @@ from lightning_modules.backbone import Backbone, LoraSettings
 from lightning_modules.composer import Composer, ComposerSettings, ComposerText
 from lightning_modules.latent_gradient import CallLoss, latent_gradient
 from lightning_modules.lmpo import clipped_surrogate, group_advantages, token_weights
-from lightning_modules.token_scores import AgentCall, score_calls
+from lightning_modules.token_scores import AgentCall, micro_batches, score_calls
 
 ROLES = ("You answer quiz questions briefly.", "You give the final answer.")
 CLIP = 0.2
@@ -202,11 +202,9 @@ def make_loss(
     backbone: Backbone, composer: Composer, texts: Sequence[ComposerText], calls: Sequence[AgentCall]
 ) -> CallLoss:
     """Eq. 10 to 12 with random rewards, and old log-probabilities so near that the clip acts on some tokens only."""
-    with torch.no_grad(), backbone.adapted():
-        latents = composer(backbone, texts)
-    with torch.no_grad():
-        present = [score_calls(backbone, [call], latents, TEMPERATURE).logprobs for call in calls]
-    old = [logprobs + 0.3 * torch.randn_like(logprobs) for logprobs in present]
+    old = [
+        logprobs + 0.3 * torch.randn_like(logprobs) for logprobs in present_logprobs(backbone, composer, texts, calls)
+    ]
     members = len(calls) // len(texts)
     advantages = group_advantages(torch.rand(1, members), 1e-4).flatten().repeat_interleave(len(texts))
     weights = token_weights([len(call.output_ids) for call in calls], [0] * len(calls), "group_tokens")
@@ -215,3 +213,17 @@ def make_loss(
         return clipped_surrogate(logprobs, old[row], advantages[row], CLIP).loss.sum() * weights[row]
 
     return call_loss
+
+
+@torch.no_grad()
+def present_logprobs(
+    backbone: Backbone, composer: Composer, texts: Sequence[ComposerText], calls: Sequence[AgentCall]
+) -> list[torch.Tensor]:
+    """Of every call, ``[response]``."""
+    with backbone.adapted():
+        latents = composer(backbone, texts)
+    found: dict[int, torch.Tensor] = {}
+    for rows in micro_batches(calls, size=len(calls) // len(texts)):
+        scores = score_calls(backbone, [calls[row] for row in rows], latents, TEMPERATURE)
+        found |= dict(zip(rows, scores.logprobs.split([len(calls[row].output_ids) for row in rows]), strict=True))
+    return [found[row] for row in range(len(calls))]
