@@ -29,9 +29,11 @@ class SeededSampler:
     def __call__(self, input_ids: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
         """Logits ``[rows, vocabulary]`` to scores of the same shape whose argmax is the token to take."""
         scale = torch.tensor([temperature or 1.0 for temperature in self._temperatures], device=logits.device)
-        log_p = torch.log_softmax(logits.float() / scale[:, None], dim=-1)
-        scores = log_p + self._noise(log_p.shape[-1]).to(log_p.device)
-        self._logprobs.append(log_p.gather(-1, scores.argmax(-1, keepdim=True)))
+        scaled = logits.float() / scale[:, None]
+        # log p is scaled minus a constant a row: the same argmax, but its rounding would blur the greedy one.
+        scores = scaled + self._noise(scaled.shape[-1]).to(scaled.device)
+        taken = scores.argmax(-1, keepdim=True)
+        self._logprobs.append(torch.log_softmax(scaled, dim=-1).gather(-1, taken))
         self.first_step_at = self.first_step_at or time.perf_counter()
         return scores
 
