@@ -40,15 +40,22 @@ class StageSettings:
         batch_size: tasks an iteration.
         epochs: passes over the training tasks; 0 skips the stage.
         steps: iterations; overrides ``epochs`` when given.
+        tasks: only the first tasks of the training split; all of them by default.
     """
 
     batch_size: int = 32
     epochs: float = 1.0
     steps: int | None = None
+    tasks: int | None = None
+
+    def of(self, tasks: Sequence[Task]) -> Sequence[Task]:
+        """The training tasks that the stage uses."""
+        return tasks[: self.tasks]
 
     def count(self, tasks: int) -> int:
-        """Iterations for ``tasks`` training tasks."""
-        return math.ceil(self.epochs * tasks / self.batch_size) if self.steps is None else self.steps
+        """Iterations when ``tasks`` training tasks are there."""
+        used = tasks if self.tasks is None else min(tasks, self.tasks)
+        return math.ceil(self.epochs * used / self.batch_size) if self.steps is None else self.steps
 
 
 class StagedLoader:
@@ -67,7 +74,7 @@ class StagedLoader:
             for count in [settings.count(len(tasks))]
             for step in range(count)
         ]
-        self._sizes = {name: settings.batch_size for name, settings in stages.items()}
+        self._stages = stages
         self._position = 0
 
     def __len__(self) -> int:
@@ -88,14 +95,14 @@ class StagedLoader:
         """Continue at a saved position."""
         self._position = state["position"]
 
-    def _draw(self, stage: str, step: int) -> tuple[Task, ...]:
+    def _draw(self, stage: StageName, step: int) -> tuple[Task, ...]:
         """Batch ``step`` of the stage's endless sequence of permutations, no task twice in one batch."""
-        size = min(self._sizes[stage], len(self._tasks))  # type: ignore[index]
-        per_epoch = len(self._tasks) // size
-        epoch, place = divmod(step, per_epoch)
+        tasks = self._stages[stage].of(self._tasks)
+        size = min(self._stages[stage].batch_size, len(tasks))
+        epoch, place = divmod(step, len(tasks) // size)
         generator = torch.Generator().manual_seed(self._seed * 1_000_003 + epoch)
-        order = torch.randperm(len(self._tasks), generator=generator).tolist()
-        return tuple(self._tasks[index] for index in order[place * size : (place + 1) * size])
+        order = torch.randperm(len(tasks), generator=generator).tolist()
+        return tuple(tasks[index] for index in order[place * size : (place + 1) * size])
 
 
 class TaskDataModule(L.LightningDataModule):

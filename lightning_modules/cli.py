@@ -24,6 +24,7 @@ EXPECTED = (
     "LightningCLI's args parameter",
     r"Found \d+ module\(s\) in eval mode",  # the frozen backbone
     "You have overridden `transfer_batch_to_device`",
+    "Detected call of `lr_scheduler.step",  # an iteration without variance takes no optimiser step
     r".*isinstance\(treespec, LeafSpec\)",
 )
 """Warnings about what is meant to be so."""

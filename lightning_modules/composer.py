@@ -52,7 +52,8 @@ class Composer(nn.Module):
     """Query vectors appended to the text; their last-layer states, projected and normalised, are the latents.
 
     m = offset + scale ⊙ LayerNorm(W s), with one offset and scale a latent token. The offset starts at a neutral
-    token's embedding and the scale small, so that an untrained memory leaves an agent as it is. The LoRA weights that make the backbone a composer live in the backbone; everything else that learns lives here.
+    token's embedding and the scale small, so that an untrained memory leaves an agent as it is. The LoRA weights that
+    make the backbone a composer live in the backbone; everything else that learns lives here.
     """
 
     def __init__(self, backbone: Backbone, settings: ComposerSettings) -> None:

@@ -42,20 +42,30 @@ def latent_gradient(
     temperature: float,
     micro_batch: int,
 ) -> LatentGradient:
-    """Score ``calls`` under ``latents`` ``[rows, latents, hidden]`` and differentiate the summed loss."""
+    """Score ``calls`` under ``latents`` ``[rows, latents, hidden]`` and differentiate the summed loss.
+
+    Calls that are the same in prompt, latents and response are scored once, whatever their advantages: the members of
+    a group repeat one another more and more as a policy sharpens.
+    """
     leaf = latents.detach().requires_grad_()
     total = 0.0
     logprobs: dict[int, torch.Tensor] = {}
     entropy: dict[int, torch.Tensor] = {}
-    for rows in micro_batches(calls, micro_batch):
-        scores = score_calls(backbone, [calls[row] for row in rows], leaf, temperature)
-        lengths = [len(calls[row].output_ids) for row in rows]
-        parts = list(zip(rows, scores.logprobs.split(lengths), strict=True))
-        loss = torch.stack([call_loss(row, part) for row, part in parts]).sum()
+    same: dict[AgentCall, list[int]] = {}
+    for index, call in enumerate(calls):
+        same.setdefault(call, []).append(index)
+    distinct = list(same)
+    for rows in micro_batches(distinct, micro_batch):
+        batch = [distinct[row] for row in rows]
+        scores = score_calls(backbone, batch, leaf, temperature)
+        lengths = [len(call.output_ids) for call in batch]
+        scored = zip(batch, scores.logprobs.split(lengths), scores.entropy.split(lengths), strict=True)
+        parts = [(index, part, spread) for call, part, spread in scored for index in same[call]]
+        loss = torch.stack([call_loss(index, part) for index, part, _ in parts]).sum()
         loss.backward()
         total += float(loss.detach())
-        logprobs |= {row: part.detach() for row, part in parts}
-        entropy |= dict(zip(rows, scores.entropy.split(lengths), strict=True))
+        logprobs |= {index: part.detach() for index, part, _ in parts}
+        entropy |= {index: spread for index, _, spread in parts}
     assert leaf.grad is not None
     order = range(len(calls))
     return LatentGradient(leaf.grad, total, [logprobs[row] for row in order], [entropy[row] for row in order])

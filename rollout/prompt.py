@@ -25,7 +25,7 @@ Injection = Literal["before_generation_prompt", "after_generation_prompt"]
 
 PROMPTS = Path(__file__).parent / "prompts"
 MEMORY_SLOT = "{memory}\n\n{prompt}"
-_SENTINEL = "CUT7HERE3FOR9LATENTS"
+_MARKER = "CUT7HERE3FOR9LATENTS"
 
 
 @dataclass(frozen=True)
@@ -151,9 +151,12 @@ def _split(tokenizer: PreTrainedTokenizerBase, turns: Sequence[Message], last: i
             "or set tokenizer.chat_template"
         )
     chat = [{"role": turn.role, "content": turn.content} for turn in turns]
-    chat[last]["content"] += _SENTINEL
+    marker = _MARKER
+    while any(marker in turn.content for turn in turns):
+        marker += "X"
+    chat[last]["content"] += marker
     text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-    halves = str(text).split(_SENTINEL)
+    halves = str(text).split(marker)
     if len(halves) != 2:
         raise ValueError(
             f"the end of the user's text shows up {len(halves) - 1} times in the templated prompt of "

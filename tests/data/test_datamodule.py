@@ -136,3 +136,11 @@ def test_train_limit_keeps_the_first_tasks() -> None:
     data = TaskDataModule(TwoSplits(), lmpo=StageSettings(2), sft=StageSettings(2), train_limit=4)
     assert data.steps("lmpo") == 2
     assert {task.id for batch in data.train_dataloader() for task in batch.tasks} == {"t0", "t1", "t2", "t3"}
+
+
+def test_a_stage_can_use_fewer_tasks() -> None:
+    settings = StageSettings(batch_size=2, epochs=2, tasks=4)
+    assert settings.count(100) == 4
+    batches = list(StagedLoader(tasks(8), {"lmpo": settings}, seed=0))
+    for one_pass in (batches[:2], batches[2:]):
+        assert sorted(task.id for batch in one_pass for task in batch.tasks) == ["t0", "t1", "t2", "t3"]

@@ -61,14 +61,12 @@ def test_long_text_keeps_the_profile_and_the_head_of_the_experience(backbone: Ba
     assert torch.equal(cut, latents_of(backbone, composer_of(backbone, max_length=1), [TEXTS[1]]))
 
 
-def test_untrained_latents_have_the_scale_of_the_embedding_table(tiny_model_dir: Path) -> None:
+def test_untrained_latents_stand_close_to_the_neutral_token(tiny_model_dir: Path) -> None:
     fresh = Backbone(str(tiny_model_dir), torch.float32, LoraSettings(r=4, alpha=8), False)
-    latents = latents_of(fresh, composer_of(fresh), TEXTS)
-    table = fresh.model.get_input_embeddings().weight
-    spreads = latents.std(dim=-1, correction=0)
-    torch.testing.assert_close(spreads, table.std().expand_as(spreads), rtol=1e-3, atol=0)
-    chosen = latents_of(fresh, composer_of(fresh, latent_std=0.01), TEXTS)
-    assert float(chosen.detach().std(correction=0)) == pytest.approx(0.01, rel=1e-3)
+    neutral = fresh.embed(torch.tensor(fresh.tokenizer.encode("a", add_special_tokens=False)[-1:]))
+    latents = latents_of(fresh, composer_of(fresh, neutral_token="a", latent_std=0.01), TEXTS)
+    distance = (latents - neutral).std(dim=-1, correction=0)
+    torch.testing.assert_close(distance, torch.full_like(distance, 0.01), rtol=1e-3, atol=0)
 
 
 def test_text_has_profile_and_experience() -> None:
@@ -100,7 +98,7 @@ def test_gradient_reaches_everything_that_learns_and_nothing_else(backbone: Back
     with backbone.adapted():
         (latents**3).sum().backward()
     learning = {**dict(composer.named_parameters()), **backbone.adapter_parameters()}
-    assert {name.split(".")[0] for name in composer.state_dict()} == {"queries", "projection", "norm"}
+    assert {name.split(".")[0] for name in composer.state_dict()} == {"queries", "projection", "scale", "offset"}
     for name, weight in learning.items():
         assert weight.grad is not None, name
         assert float(weight.grad.abs().max()) > 0, name

@@ -23,21 +23,25 @@ def test_every_iteration_learns(warmup: int, steps: int) -> None:
     assert rate_factor(steps + 5, warmup, steps) <= 1
 
 
-def test_the_schedule_sets_both_rates() -> None:
-    adapter, head = nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(3))
-    settings = OptimiserSettings(lr=1e-3, head_lr=1e-2, warmup_ratio=0.1)
-    optimiser, schedule = build_optimiser([adapter], [head], settings, steps=10)
+def a_weight() -> nn.Parameter:
+    return nn.Parameter(torch.zeros(2))
+
+
+def test_the_schedule_sets_all_three_rates() -> None:
+    settings = OptimiserSettings(lr=1e-3, head_lr=1e-2, offset_lr=0.1, warmup_ratio=0.1)
+    optimiser, schedule = build_optimiser([a_weight()], [a_weight()], a_weight(), settings, steps=10)
     seen = []
     for _ in range(10):
         seen.append([group["lr"] for group in optimiser.param_groups])
         optimiser.step()
         schedule.step()
-    assert seen[0] == pytest.approx([5e-4, 5e-3])
-    assert seen[1] == pytest.approx([1e-3, 1e-2])
-    assert all(heads == pytest.approx(10 * adapters) for adapters, heads in seen)
+    assert seen[0] == pytest.approx([5e-4, 5e-3, 5e-2])
+    assert seen[1] == pytest.approx([1e-3, 1e-2, 0.1])
+    assert all(offset == pytest.approx(100 * adapters) for adapters, _, offset in seen)
 
 
-def test_heads_share_the_rate_by_default() -> None:
-    settings = OptimiserSettings(lr=1e-3, warmup_ratio=0.0)
-    optimiser, _ = build_optimiser([nn.Parameter(torch.zeros(1))], [nn.Parameter(torch.zeros(1))], settings, steps=0)
-    assert [group["lr"] for group in optimiser.param_groups] == [1e-3, 1e-3]
+@pytest.mark.parametrize(("head_lr", "expected"), [(None, [1e-3, 1e-3, 1e-3]), (1e-2, [1e-3, 1e-2, 1e-2])])
+def test_a_rate_that_is_not_given_is_the_one_before_it(head_lr: float | None, expected: list[float]) -> None:
+    settings = OptimiserSettings(lr=1e-3, head_lr=head_lr, warmup_ratio=0.0)
+    optimiser, _ = build_optimiser([a_weight()], [a_weight()], a_weight(), settings, steps=0)
+    assert [group["lr"] for group in optimiser.param_groups] == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from eval.bench.straightforward import full_sequence_logprobs
 from lightning_modules.backbone import Backbone
 from lightning_modules.latent_gradient import LatentGradient, latent_gradient
-from lightning_modules.token_scores import AgentCall, common_length, micro_batches, score_calls
+from lightning_modules.token_scores import AgentCall, TokenScores, common_length, micro_batches, score_calls
 from tests.lightning_modules.parts import relative_difference, tiny_backbone
 
 
@@ -169,6 +170,25 @@ def test_the_loss_is_told_which_call_it_scores(backbone: Backbone) -> None:
     assert seen == {row: len(call.output_ids) for row, call in enumerate(calls)}
     touched = result.gradient.abs().sum(dim=(1, 2)) > 0
     assert touched.tolist() == [row == calls[4].latent_row for row in range(3)]
+
+
+def test_equal_calls_are_scored_once_and_count_as_often_as_they_are(
+    backbone: Backbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = some_calls(4)
+    once = gradient_of(backbone, calls, 4)
+    scored: list[int] = []
+
+    def counting(backbone: Backbone, batch: Sequence[AgentCall], *rest: Any) -> TokenScores:
+        scored.append(len(batch))
+        return score_calls(backbone, batch, *rest)
+
+    monkeypatch.setattr("lightning_modules.latent_gradient.score_calls", counting)
+    thrice = gradient_of(backbone, calls * 3, 4)
+    assert scored == [4]
+    assert relative_difference(3 * once.gradient, thrice.gradient) < 1e-5
+    assert thrice.loss == pytest.approx(3 * once.loss, rel=1e-5)
+    assert len(thrice.logprobs) == len(thrice.entropy) == 12
 
 
 def test_micro_batches_keep_shared_prefixes_together_and_every_call_once() -> None:
