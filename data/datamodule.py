@@ -114,8 +114,9 @@ class TaskDataModule(L.LightningDataModule):
         sft: the supervised warm start (ours; the published code needs one too).
         lmpo: reinforcement learning (paper: 1 epoch, 32 trajectories a batch).
         seed: order of the tasks.
-        validation_split: used for validation during training and by ``eval.py``.
+        validation_split: the held-out tasks that ``eval.py`` takes.
         train_limit: use only the first tasks of the training split.
+        validation_limit: use only the first tasks of the validation split.
     """
 
     def __init__(
@@ -127,6 +128,7 @@ class TaskDataModule(L.LightningDataModule):
         seed: int = 0,
         validation_split: str = "test",
         train_limit: int | None = None,
+        validation_limit: int | None = None,
     ) -> None:
         super().__init__()
         self.benchmark = benchmark
@@ -134,6 +136,7 @@ class TaskDataModule(L.LightningDataModule):
         self.seed = seed
         self.validation_split = validation_split
         self.train_limit = train_limit
+        self.validation_limit = validation_limit
 
     def train_dataloader(self) -> StagedLoader:
         """The whole plan: collect, then sft, then lmpo."""
@@ -149,4 +152,4 @@ class TaskDataModule(L.LightningDataModule):
 
     def held_out(self) -> Sequence[Task]:
         """The tasks that nothing is trained on."""
-        return self.benchmark.tasks(self.validation_split)
+        return self.benchmark.tasks(self.validation_split)[: self.validation_limit]

@@ -32,7 +32,7 @@ class EvalSettings:
         run: a run directory of ``train.py``; the latest quickstart run by default.
         memories: rows of the table, in order.
         split: of the run's benchmark; the run's validation split by default.
-        limit: only the first items.
+        limit: only the first items; the run's validation limit by default.
     """
 
     run: Path | None = None
@@ -64,7 +64,7 @@ def evaluate_run(run: Path, settings: EvalSettings, command: str) -> None:
     if not isinstance(module, LatentMem) or not isinstance(data, TaskDataModule):
         raise SystemExit(f"{run}: eval.py knows runs of LatentMem on a TaskDataModule")
     split = settings.split or data.validation_split
-    tasks = list(data.benchmark.tasks(split))[: settings.limit]
+    tasks = (data.benchmark.tasks(split) if settings.split else data.held_out())[: settings.limit]
     module.to(cli.trainer.strategy.root_device)
     load_bank(module, run)
     runner = module.connect(data.benchmark, run / "eval_trace.jsonl")

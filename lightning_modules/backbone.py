@@ -99,7 +99,7 @@ class Backbone(nn.Module):
 
         Args:
             embeds: ``[batch, seq, hidden]``.
-            mask: ``[batch, cached + seq]``, 1 for real positions.
+            mask: ``[batch, cached + seq]``, 1 for real positions; or additive, ``[batch, 1, seq, cached + seq]``.
             positions: ``[batch, seq]``.
             cache: keys and values of ``cached`` earlier positions; it is extended in place.
             use_cache: return a new cache when none is given.

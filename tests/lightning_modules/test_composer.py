@@ -36,6 +36,11 @@ def latents_of(backbone: Backbone, composer: Composer, texts: list[ComposerText]
     return latents
 
 
+def token_ids(backbone: Backbone, text: str) -> list[int]:
+    ids: list[int] = backbone.tokenizer.encode(text, add_special_tokens=False)
+    return ids
+
+
 def test_shape_is_texts_by_latents_by_width(backbone: Backbone) -> None:
     assert latents_of(backbone, composer_of(backbone), TEXTS).shape == (3, 3, backbone.hidden_size)
 
@@ -48,17 +53,33 @@ def test_latents_do_not_depend_on_the_company(backbone: Backbone, micro_batch: i
         torch.testing.assert_close(together[row], latents_of(backbone, composer, [text])[0], rtol=1e-5, atol=1e-5)
 
 
-def test_long_text_keeps_the_profile_and_the_head_of_the_experience(backbone: Backbone) -> None:
-    def count(text: str) -> int:
-        return len(backbone.tokenizer.encode(text, add_special_tokens=False))
+def test_roles_that_share_experience_read_it_as_if_alone(backbone: Backbone) -> None:
+    past = [a_trajectory("Who wrote Faust?", "Goethe")]
+    roles = [composer_text(profile, past) for profile in ("You answer.", "You check what others say.", "You end.")]
+    composer = composer_of(backbone)
+    together = latents_of(backbone, composer, [roles[0], TEXTS[2], roles[1], roles[2]])
+    for row, text in ((0, roles[0]), (1, TEXTS[2]), (2, roles[1]), (3, roles[2])):
+        torch.testing.assert_close(together[row], latents_of(backbone, composer, [text])[0], rtol=1e-5, atol=1e-5)
 
-    role, experience = count(TEXTS[1].role), count(TEXTS[1].experience)
+
+def test_latents_are_the_states_of_a_plain_causal_pass(backbone: Backbone) -> None:
+    composer, text = composer_of(backbone), TEXTS[1]
+    ids = [*token_ids(backbone, text.experience), *token_ids(backbone, text.role)]
+    embeds = torch.cat([backbone.embed(torch.tensor(ids)), composer.queries])[None]
+    with backbone.adapted(), torch.no_grad():
+        states = backbone.model.base_model(inputs_embeds=embeds).last_hidden_state[0, -3:]
+        expected = composer.offset + composer.scale * composer.norm(composer.projection(states))
+    torch.testing.assert_close(latents_of(backbone, composer, [text])[0], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_long_experience_keeps_its_head_and_the_profile(backbone: Backbone) -> None:
+    role, experience = TEXTS[1].role, token_ids(backbone, TEXTS[1].experience)
     whole = latents_of(backbone, composer_of(backbone), [TEXTS[1]])
-    assert torch.equal(whole, latents_of(backbone, composer_of(backbone, max_length=role + experience), [TEXTS[1]]))
-    cut = latents_of(backbone, composer_of(backbone, max_length=role), [TEXTS[1]])
-    assert torch.equal(cut, latents_of(backbone, composer_of(backbone), [ComposerText(TEXTS[1].role, "")]))
-    # A profile that is itself over the limit is read whole.
-    assert torch.equal(cut, latents_of(backbone, composer_of(backbone, max_length=1), [TEXTS[1]]))
+    assert torch.equal(whole, latents_of(backbone, composer_of(backbone, max_length=len(experience)), [TEXTS[1]]))
+    cut = latents_of(backbone, composer_of(backbone, max_length=5), [TEXTS[1]])
+    head = backbone.tokenizer.decode(experience[:5])
+    assert token_ids(backbone, head) == experience[:5]
+    assert torch.equal(cut, latents_of(backbone, composer_of(backbone), [ComposerText(role, head)]))
 
 
 def test_untrained_latents_stand_close_to_the_neutral_token(tiny_model_dir: Path) -> None:
@@ -72,7 +93,7 @@ def test_untrained_latents_stand_close_to_the_neutral_token(tiny_model_dir: Path
 def test_text_has_profile_and_experience() -> None:
     past = [a_trajectory("What is the capital of Italy?", "Rome"), a_trajectory("Who wrote Faust?", "Goethe")]
     text = composer_text("You answer.", past)
-    assert text.role == "Role: You answer.\n"
+    assert text.role == "\nRole: You answer.\n"
     assert text.experience == (
         "Question: What is the capital of Italy?\nassistant: Rome\n\nQuestion: Who wrote Faust?\nassistant: Goethe"
     )
