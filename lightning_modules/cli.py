@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import lightning as L
+import yaml
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 from lightning.pytorch.loggers import TensorBoardLogger
 
@@ -28,6 +29,18 @@ EXPECTED = (
     r".*isinstance\(treespec, LeafSpec\)",
 )
 """Warnings about what is meant to be so."""
+
+
+class ConfigInTensorBoard(SaveConfigCallback):
+    """Lightning's ``config.yaml`` in the run directory, and the same as hyper-parameters and text in TensorBoard."""
+
+    def save_config(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
+        """Called once, before the run directory gets its file."""
+        if not isinstance(trainer.logger, TensorBoardLogger):
+            return
+        text = self.parser.dump(self.config)
+        trainer.logger.log_hyperparams(yaml.safe_load(text))
+        trainer.logger.experiment.add_text("config", "\n".join(f"    {line}" for line in text.splitlines()))
 
 
 class MemoryCLI(LightningCLI):
@@ -74,7 +87,7 @@ def build(args: Sequence[str]) -> MemoryCLI:
         datamodule_class=TaskDataModule,
         subclass_mode_model=True,
         auto_configure_optimizers=False,
-        save_config_callback=SaveConfigCallback,
+        save_config_callback=ConfigInTensorBoard,
         save_config_kwargs={"overwrite": True},
         seed_everything_default=0,
         trainer_defaults={

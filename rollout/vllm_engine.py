@@ -14,7 +14,7 @@ from data.assets import resolve_model
 from rollout.engine import Completion, EngineError, Request, Sampling, check_completion, check_request
 
 if TYPE_CHECKING:
-    from vllm import AsyncEngineArgs, SamplingParams
+    from vllm import SamplingParams
     from vllm.v1.engine.async_llm import AsyncLLM
 
 QUIET = {
@@ -97,46 +97,54 @@ class VLLMEngine:
             llm.shutdown()
 
     async def _launch(self) -> AsyncLLM:
+        from vllm import AsyncEngineArgs
         from vllm.exceptions import VLLMError
-        from vllm.platforms import current_platform
         from vllm.v1.engine.async_llm import AsyncLLM
 
         try:
-            with _environment(self._cpu_environment() if current_platform.is_cpu() else {}):
-                llm = AsyncLLM.from_engine_args(self._engine_args())
+            with self.environment():
+                llm = AsyncLLM.from_engine_args(AsyncEngineArgs(**self.arguments()))
             await llm.get_supported_tasks()  # else asked for the first request, which waits for ever if vLLM dies then
         except (VLLMError, RuntimeError, ValueError, OSError) as error:
             raise EngineError(f"vLLM could not start with model {self.model!r}: {error}") from error
         return llm
 
-    def _engine_args(self) -> AsyncEngineArgs:
-        from vllm import AsyncEngineArgs
-
-        return AsyncEngineArgs(
-            model=resolve_model(self.model),
-            dtype=self.dtype,
-            max_model_len=self.max_model_len,
-            max_num_seqs=self.max_num_seqs,
-            # A seeded request whose prompt is prefilled in parts kills the CPU engine, so prompts go in whole.
-            enable_chunked_prefill=False,
-            max_num_batched_tokens=max(self.max_model_len, 2048),
-            enable_prompt_embeds=True,
-            enable_prefix_caching=True,
-            block_size=self._block_size(),
-            enforce_eager=True,
-            # The log-probabilities of what was really sampled, temperature applied.
-            logprobs_mode="processed_logprobs",
-            gpu_memory_utilization=self.gpu_memory_utilization,
-            disable_log_stats=False,  # the times of each request come from them
-            use_tqdm_on_load=False,
-        )
-
-    @staticmethod
-    def _block_size() -> int | None:
-        """Tokens a cache block: vLLM's 128 on a CPU would leave every shorter shared prompt uncached."""
+    def arguments(self) -> dict[str, Any]:
+        """vLLM's engine arguments, the same for its asynchronous and its offline form."""
         from vllm.platforms import current_platform
 
-        return 32 if current_platform.is_cpu() else None
+        return {
+            "model": resolve_model(self.model),
+            "dtype": self.dtype,
+            "max_model_len": self.max_model_len,
+            "max_num_seqs": self.max_num_seqs,
+            "enable_prompt_embeds": True,
+            "enable_prefix_caching": True,
+            # The log-probabilities of what was really sampled, temperature applied.
+            "logprobs_mode": "processed_logprobs",
+            "gpu_memory_utilization": self.gpu_memory_utilization,
+            "disable_log_stats": False,  # the times of each request come from them
+            "use_tqdm_on_load": False,
+            **(self._cpu_arguments() if current_platform.is_cpu() else {}),
+        }
+
+    def _cpu_arguments(self) -> dict[str, Any]:
+        return {
+            # A seeded request whose prompt is prefilled in parts kills the CPU engine, so prompts go in whole.
+            "enable_chunked_prefill": False,
+            "max_num_batched_tokens": max(self.max_model_len, 2048),
+            "enforce_eager": True,
+            # vLLM's own block of 128 tokens would leave every shorter shared prompt uncached.
+            "block_size": 32,
+        }
+
+    @contextmanager
+    def environment(self) -> Iterator[None]:
+        """What vLLM has to find in the environment while it starts."""
+        from vllm.platforms import current_platform
+
+        with _environment({**QUIET, **(self._cpu_environment() if current_platform.is_cpu() else {})}):
+            yield
 
     async def _last_output(self, llm: AsyncLLM, request: Request) -> Any:
         from vllm.inputs import embeds_input, tokens_input

@@ -71,6 +71,7 @@ def test_tensorboard_has_every_figure(config: Path) -> None:
     expected = {f"lmpo/{name}" for name in lmpo} | {"sft/loss", "sft/grad_norm", "bank/size"}
     expected |= {"seconds/rollout", "seconds/compose", "seconds/update"}
     assert expected <= set(events.Tags()["scalars"])
+    assert "config/text_summary" in events.Tags()["tensors"]
     assert any(tag.startswith("collect/trajectory_0") for tag in events.Tags()["tensors"])
 
 
