@@ -103,7 +103,8 @@ class Composer(nn.Module):
         device, count = self.queries.device, self.settings.latents
         experience = self._token_ids(backbone, pack[0].experience)[: self.settings.max_length]
         parts = [backbone.embed(torch.tensor(experience, device=device))]
-        segments, positions, queries = [0] * len(experience), list(range(len(experience))), []
+        segments, positions = [0] * len(experience), list(range(len(experience)))
+        queries: list[int] = []
         for branch, text in enumerate(pack, start=1):
             role = self._token_ids(backbone, text.role)
             if role:
