@@ -6,10 +6,11 @@ import re
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import lightning as L
 import yaml
+from jsonargparse import ActionConfigFile
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 from lightning.pytorch.loggers import TensorBoardLogger
 
@@ -18,6 +19,8 @@ from lightning_modules.callbacks.phase_progress import PhaseProgress
 from lightning_modules.callbacks.rng_state import RNGState
 from lightning_modules.callbacks.stage_checkpoint import StageCheckpoint
 from lightning_modules.callbacks.trajectory_text import TrajectoryText
+from lightning_modules.latentmem import LatentMem
+from lightning_modules.nearest_key import with_nearest_key
 
 QUICKSTART = "configs/quickstart.yaml"
 
@@ -29,6 +32,14 @@ EXPECTED = (
     r".*isinstance\(treespec, LeafSpec\)",
 )
 """Warnings about what is meant to be so."""
+
+
+class Parser(LightningArgumentParser):
+    """Lightning's parser; its complaint about an unknown key ends with the nearest known one."""
+
+    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
+        """Print the message and exit."""
+        super().error(with_nearest_key(message, (L.Trainer, LatentMem, TaskDataModule)), ex)
 
 
 class ConfigInTensorBoard(SaveConfigCallback):
@@ -45,6 +56,12 @@ class ConfigInTensorBoard(SaveConfigCallback):
 
 class MemoryCLI(LightningCLI):
     """``LightningCLI`` in subclass mode for the model, with a run directory a start: ``<runs>/<config name>/<n>``."""
+
+    def init_parser(self, **kwargs: Any) -> LightningArgumentParser:
+        """Ours in place of Lightning's."""
+        parser = Parser(**kwargs)
+        parser.add_argument("-c", "--config", action=ActionConfigFile, help="a YAML file with any of the flags below")
+        return parser
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Flags beside trainer, model and data."""

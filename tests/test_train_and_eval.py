@@ -122,10 +122,30 @@ def test_stages_can_be_skipped(config: Path) -> None:
     evaluate(["--run", str(run), "--memories", "[none, text]", "--limit", "2"])
 
 
-def test_an_unknown_key_is_refused_by_name(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("flag", "meant"),
+    [
+        ("--model.init_args.lmpo.group_sise", "group_size"),
+        ("--trainer.max_epocs", "max_epochs"),
+        ("--data.lmpo.stps", "steps"),
+        ("--model.init_args.sead", "seed"),
+    ],
+)
+def test_an_unknown_flag_is_refused_with_the_nearest_name(
+    config: Path, flag: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
-        build(["--config", str(config), "--model.init_args.lmpo.group_sise", "4"])
-    assert "group_size" in capsys.readouterr().err
+        build(["--config", str(config), flag, "4"])
+    assert f"did you mean {meant!r}" in capsys.readouterr().err
+
+
+def test_an_unknown_key_in_a_config_is_refused_with_the_nearest_name(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(config.read_text(encoding="utf-8").replace("group_size", "groups_size"), encoding="utf-8")
+    with pytest.raises(SystemExit):
+        build(["--config", str(config)])
+    assert "did you mean 'group_size'" in capsys.readouterr().err
 
 
 def test_last_without_a_run_says_so(config: Path) -> None:

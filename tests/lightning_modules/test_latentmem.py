@@ -221,7 +221,7 @@ def test_the_warm_start_learns(tiny_model_dir: Path, tmp_path: Path) -> None:
     setting = Setting(
         steps={"collect": 0, "sft": 25, "lmpo": 0},
         batch={"collect": 1, "sft": 2, "lmpo": 1},
-        sft_lr=0.02,
+        sft_lr=0.2,
         items=ITEMS[:2],
     )
     fit(tiny_model_dir, tmp_path, setting, recorder)
