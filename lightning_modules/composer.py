@@ -26,7 +26,7 @@ class ComposerSettings:
             10,240). The role profile comes on top.
         use_role: read the role profile γ; off is the paper's ablation ``without_role``.
         latent_std: how far an untrained composer's latents stand from the neutral token, per dimension (ours).
-        neutral_token: whose embedding the latents start at (ours: a line break, which costs an agent nothing).
+        neutral_token: whose embedding the latents start at (ours: a line break, which costs an agent little).
         micro_batch: queries a forward pass.
     """
 
@@ -56,7 +56,7 @@ class Composer(nn.Module):
     """Query vectors appended to the text; their last-layer states, projected and normalised, are the latents.
 
     m = offset + scale ⊙ LayerNorm(W s), with one offset and scale a latent token. The offset starts at a neutral
-    token's embedding and the scale small, so that an untrained memory leaves an agent as it is. The LoRA weights that
+    token's embedding and the scale small, so that an untrained memory changes an agent little. The LoRA weights that
     make the backbone a composer live in the backbone; everything else that learns lives here.
     """
 
