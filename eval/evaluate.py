@@ -38,9 +38,14 @@ def load_bank(module: LatentMem, run: Path) -> None:
 
 
 def checkpoint_of(memory: str, run: Path) -> Path | None:
-    """The weights behind a row, or ``None`` for a memory without any. Raises ``FileNotFoundError``."""
-    if memory not in CHECKPOINTS:
+    """The weights behind a row, or ``None`` for a memory without any.
+
+    Raises ``ValueError`` for an unknown memory and ``FileNotFoundError`` for a checkpoint that is not there.
+    """
+    if memory in ("none", "text"):
         return None
+    if memory not in CHECKPOINTS:
+        raise ValueError(f"unknown memory {memory!r}; there are none, text, {', '.join(CHECKPOINTS)}")
     for name in CHECKPOINTS[memory]:
         if (run / "checkpoints" / name).is_file():
             return run / "checkpoints" / name
@@ -73,8 +78,7 @@ def memory_of(name: str, module: LatentMem, run: Path) -> Memory | None:
     if name == "text":
         return TextMemory(module.bank, k=module.bank_settings.k)
     path = checkpoint_of(name, run)
-    if path is None:
-        raise ValueError(f"unknown memory {name!r}; there are none, text, {', '.join(CHECKPOINTS)}")
+    assert path is not None
     module.load_state_dict(_read(path)["state_dict"], strict=False)
     module.eval()
     return module.memory()

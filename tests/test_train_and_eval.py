@@ -119,6 +119,9 @@ def test_stages_can_be_skipped(config: Path) -> None:
     assert not (run / "checkpoints" / "sft.ckpt").exists()
     with pytest.raises(FileNotFoundError, match=r"sft\.ckpt"):
         evaluate(["--run", str(run)])
+    with pytest.raises(ValueError, match="unknown memory 'latent'"):  # before the first row is answered
+        evaluate(["--run", str(run), "--memories", "[none, latent]", "--limit", "2"])
+    assert not (run / "eval_trace.jsonl").exists()
     evaluate(["--run", str(run), "--memories", "[none, text]", "--limit", "2"])
 
 
