@@ -50,13 +50,3 @@ class Memory(Protocol):
     def end_episode(self, trajectory: Trajectory) -> None:
         """Take in a finished episode. Called in task order, whatever order episodes finished in."""
         ...
-
-
-def join_recalls(recalls: Sequence[Recall]) -> Recall:
-    """Compose memories: texts joined in order by a blank line, latents concatenated, entries listed in order."""
-    latents = [recall.latents for recall in recalls if recall.latents is not None]
-    return Recall(
-        text="\n\n".join(recall.text for recall in recalls if recall.text),
-        latents=torch.cat(latents) if latents else None,
-        entry_ids=tuple(entry for recall in recalls for entry in recall.entry_ids),
-    )
