@@ -20,6 +20,7 @@ class Task:
         answers: every accepted form of the answer; the first one is the canonical form.
         benchmark: name of the benchmark it comes from.
         domain: which prompts the agents use (``qa``, ``code``, ``planning``, ``web``).
+        choices: the only answers there are, where the answer is to be held to a list (constrained actions).
         metadata: whatever else the source says, JSON values only.
     """
 
@@ -28,6 +29,7 @@ class Task:
     answers: tuple[str, ...]
     benchmark: str
     domain: str = "qa"
+    choices: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
 
 

@@ -20,6 +20,7 @@ class Cost:
     wall_s: float
     first_token_s: float | None
     queue_s: float | None
+    retries: int = 0
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """τ of one episode. ``member`` is its place in the group of G trajectories of one task."""
+    """τ of one episode. ``member`` is its place in the group of G trajectories of one task.
+
+    ``failure`` says why an episode has no answer of its own, ``None`` for one that came to its end.
+    """
 
     task: Task
     mas: str
@@ -62,6 +66,7 @@ class Trajectory:
     steps: tuple[Step, ...]
     answer: str
     score: Score
+    failure: str | None = None
 
 
 def trajectory_text(trajectory: Trajectory) -> str:
@@ -82,7 +87,7 @@ def trajectory_to_dict(trajectory: Trajectory) -> dict[str, Any]:
 
 def trajectory_from_dict(state: Mapping[str, Any]) -> Trajectory:
     """The inverse of :func:`trajectory_to_dict`."""
-    task = {**state["task"], "answers": tuple(state["task"]["answers"])}
+    task = {**state["task"], "answers": tuple(state["task"]["answers"]), "choices": tuple(state["task"]["choices"])}
     return Trajectory(
         task=Task(**task),
         mas=str(state["mas"]),
@@ -90,6 +95,7 @@ def trajectory_from_dict(state: Mapping[str, Any]) -> Trajectory:
         steps=tuple(_step_from_dict(step) for step in state["steps"]),
         answer=str(state["answer"]),
         score=dict(state["score"]),
+        failure=state["failure"],
     )
 
 

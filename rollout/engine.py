@@ -8,6 +8,8 @@ from typing import Protocol
 
 import torch
 
+from rollout.structure import Structure
+
 LOWEST_TEMPERATURE = 0.01
 
 
@@ -38,12 +40,14 @@ class Request:
         prompt_ids: token ids of the whole prompt.
         prompt_embeds: ``[seq, hidden]`` input embeddings of the whole prompt (pure, never mixed with ids).
         label: ``"task <id>, agent <name>"``, for error messages.
+        structure: what the response may look like, ``None`` for anything.
     """
 
     label: str
     sampling: Sampling = field(default_factory=Sampling)
     prompt_ids: tuple[int, ...] | None = None
     prompt_embeds: torch.Tensor | None = None
+    structure: Structure | None = None
 
     @property
     def length(self) -> int:
@@ -109,6 +113,8 @@ def check_request(request: Request, max_model_len: int, hidden_size: int | None 
         _check_embeds(request.label, request.prompt_embeds, hidden_size)
     if request.length == 0:
         raise EngineError(f"{request.label}: the prompt is empty")
+    if request.structure is not None:
+        raise EngineError(f"{request.label}: this engine does not hold responses to a structure yet")
     _check_sampling(request.label, request.sampling)
     needed = request.length + request.sampling.max_tokens
     if needed > max_model_len:

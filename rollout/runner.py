@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
@@ -21,6 +21,7 @@ from rollout.event_loop import EventLoopThread
 from rollout.mas.mas import MAS, Message
 from rollout.prompt import Injection, RenderedPrompt, load_prompts, render
 from rollout.seeds import call_seed
+from rollout.structure import Structure
 from rollout.trace import TraceWriter
 
 if TYPE_CHECKING:
@@ -167,14 +168,14 @@ class EpisodeRunner:
         steps: dict[int, Step] = {}
         calls: list[asyncio.Task[str]] = []
 
-        def act(agent: Agent, messages: Sequence[Message]) -> asyncio.Task[str]:
-            calls.append(asyncio.create_task(speak(len(calls), agent, messages)))
+        def act(agent: Agent, messages: Sequence[Message], structure: Structure | None = None) -> asyncio.Task[str]:
+            calls.append(asyncio.create_task(speak(len(calls), agent, messages, structure)))
             return calls[-1]
 
-        async def speak(call: int, agent: Agent, messages: Sequence[Message]) -> str:
+        async def speak(call: int, agent: Agent, messages: Sequence[Message], structure: Structure | None) -> str:
             seed = call_seed(phase.run_seed, phase.step, task.id, member, call)
             sampling = Sampling(phase.temperature, self.settings.max_tokens, seed)
-            steps[call] = await self._call(task, agent, messages, sampling, memory)
+            steps[call] = await self._call(task, agent, messages, sampling, structure, memory)
             return steps[call].output
 
         try:
@@ -191,7 +192,13 @@ class EpisodeRunner:
         )
 
     async def _call(
-        self, task: Task, agent: Agent, messages: Sequence[Message], sampling: Sampling, memory: Memory | None
+        self,
+        task: Task,
+        agent: Agent,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        structure: Structure | None,
+        memory: Memory | None,
     ) -> Step:
         context = "\n".join(message.content for message in messages)
         recall = memory.recall(task, agent, context) if memory is not None else Recall()
@@ -203,7 +210,7 @@ class EpisodeRunner:
             memory_slot=load_prompts(task.domain).memory_slot,
         )
         request = self._request(f"task {task.id}, agent {agent.name}", prompt, recall.latents, sampling)
-        completion = await self.engine.generate(request)
+        completion = await self.engine.generate(replace(request, structure=structure))
         return _step(agent, prompt, recall, completion)
 
     def _request(self, label: str, prompt: RenderedPrompt, latents: torch.Tensor | None, sampling: Sampling) -> Request:

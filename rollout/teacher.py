@@ -14,6 +14,7 @@ from data.trajectory import Cost, Step
 from memory.memory import Agent
 from rollout.mas.mas import MAS, Message
 from rollout.prompt import Injection, load_prompts, render
+from rollout.structure import Structure
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -34,7 +35,7 @@ def teacher_forced_steps(
     slot = load_prompts(task.domain).memory_slot
     steps: list[Step] = []
 
-    async def act(agent: Agent, messages: Sequence[Message]) -> str:
+    async def act(agent: Agent, messages: Sequence[Message], structure: Structure | None = None) -> str:
         prompt = render(tokenizer, messages, injection=injection, memory_slot=slot)
         cost = Cost(len(prompt.prefix_ids) + len(prompt.suffix_ids), len(output_ids), 0, None, 0.0, None, None)
         steps.append(

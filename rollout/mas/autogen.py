@@ -6,6 +6,7 @@ from data.task import Task
 from memory.memory import Agent
 from rollout.mas.mas import Act
 from rollout.prompt import load_prompts
+from rollout.structure import answer_structure
 
 
 class AutoGen:
@@ -25,4 +26,4 @@ class AutoGen:
         ask = prompts.role(self.name, assistant.role).messages("answer", question=task.question)
         reply = (await act(assistant, ask)).strip()
         check = prompts.role(self.name, user_proxy.role).messages("finish", question=task.question, reply=reply)
-        return (await act(user_proxy, check)).strip()
+        return (await act(user_proxy, check, answer_structure(task))).strip()

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 from data.task import Task
 from memory.memory import Agent
 from rollout.mas.mas import Act, Message
 from rollout.prompt import load_prompts
+from rollout.structure import answer_structure
 
 Edge = tuple[int, int]
 
@@ -61,12 +62,18 @@ class MacNet:
         replies: dict[int, str] = {}
         advice: dict[Edge, str] = {}
         for wave in waves(self.nodes, self.edges):
-            drafts = (act(self._actor(task.domain, node), self._brief(task, node, replies, advice)) for node in wave)
+            drafts = (self._draft(task, act, node, replies, advice) for node in wave)
             replies.update(zip(wave, map(str.strip, await asyncio.gather(*drafts)), strict=True))
             leaving = [edge for edge in self.edges if edge[0] in wave]
             tips = (act(self._critic(task.domain, edge), self._review(task, replies[edge[0]])) for edge in leaving)
             advice.update(zip(leaving, map(str.strip, await asyncio.gather(*tips)), strict=True))
         return replies[self.nodes - 1]
+
+    def _draft(
+        self, task: Task, act: Act, node: int, replies: dict[int, str], advice: dict[Edge, str]
+    ) -> Awaitable[str]:
+        structure = answer_structure(task) if node == self.nodes - 1 else None
+        return act(self._actor(task.domain, node), self._brief(task, node, replies, advice), structure)
 
     def _actor(self, domain: str, node: int) -> Agent:
         return load_prompts(domain).agent(self.name, "actor", f"actor_{node}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from data.task import Task
 from memory.memory import Agent
+from rollout.structure import Structure
 
 
 @dataclass(frozen=True)
@@ -18,8 +19,12 @@ class Message:
     content: str
 
 
-Act = Callable[[Agent, Sequence[Message]], Awaitable[str]]
-"""One agent call: who speaks and what it reads, to what it says. Memory and engine are behind it."""
+class Act(Protocol):
+    """One agent call: who speaks and what it reads, to what it says. Memory and engine are behind it."""
+
+    def __call__(self, agent: Agent, messages: Sequence[Message], structure: Structure | None = None) -> Awaitable[str]:
+        """The reply, of the form that ``structure`` asks for."""
+        ...
 
 
 class MAS(Protocol):
@@ -35,6 +40,7 @@ class MAS(Protocol):
         """Work on ``task`` and return the final answer.
 
         The order in which ``act`` is called depends on the task alone, never on which call comes back first: a runner
-        may number calls as they start and derive seeds from that. Independent calls are awaited together.
+        may number calls as they start and derive seeds from that. Independent calls are awaited together. The call
+        whose reply is the answer passes :func:`rollout.structure.answer_structure`.
         """
         ...

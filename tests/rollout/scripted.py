@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from data.task import Task
 from memory.memory import Agent
 from rollout.mas.mas import Message
+from rollout.structure import Structure
 
 QUESTION = "What is the capital of Peru?"
 TASK = Task(id="t0", question=QUESTION, answers=("Lima",), benchmark="sample")
@@ -25,7 +26,7 @@ class Script:
     running: int = 0
     most_running: int = 0
 
-    async def act(self, agent: Agent, messages: Sequence[Message]) -> str:
+    async def act(self, agent: Agent, messages: Sequence[Message], structure: Structure | None = None) -> str:
         self.calls.append(agent)
         self.shown[agent.name] = tuple(messages)
         self.running += 1

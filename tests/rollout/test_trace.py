@@ -31,6 +31,7 @@ FIELDS = {
     "wall_s",
     "first_token_s",
     "queue_s",
+    "retries",
     "score",
 }
 
