@@ -1,4 +1,4 @@
-"""What a response is held to, one of a list or JSON of a schema: an engine constrains decoding, or checks afterwards."""
+"""What a response is held to, one of a list or JSON of a schema: an engine constrains decoding or checks afterwards."""
 
 from __future__ import annotations
 
