@@ -25,16 +25,14 @@ class ComposerSettings:
         max_length: of the trajectories' text, in tokens; longer text keeps its beginning (paper: the prompt limit,
             10,240). The role profile comes on top.
         use_role: read the role profile γ; off is the paper's ablation ``without_role``.
-        latent_std: how far an untrained composer's latents stand from the neutral token, per dimension (ours).
-        neutral_token: whose embedding the latents start at (ours: a line break, which costs an agent little).
+        latent_std: of an untrained composer's latents, per dimension (ours: so small that they cost an agent little).
         micro_batch: queries a forward pass.
     """
 
     latents: int = 8
     max_length: int = 10240
     use_role: bool = True
-    latent_std: float = 0.03
-    neutral_token: str = "\n"
+    latent_std: float = 0.01
     micro_batch: int = 8
 
 
@@ -55,9 +53,9 @@ def composer_text(profile: str, trajectories: Sequence[Trajectory], use_role: bo
 class Composer(nn.Module):
     """Query vectors appended to the text; their last-layer states, projected and normalised, are the latents.
 
-    m = offset + scale ⊙ LayerNorm(W s), with one offset and scale a latent token. The offset starts at a neutral
-    token's embedding and the scale small, so that an untrained memory changes an agent little. The LoRA weights that
-    make the backbone a composer live in the backbone; everything else that learns lives here.
+    m = offset + scale ⊙ LayerNorm(W s), with one offset and scale a latent token. The offset starts at zero and the
+    scale small, so that an untrained memory changes an agent little. The LoRA weights that make the backbone a composer
+    live in the backbone; everything else that learns lives here.
     """
 
     def __init__(self, backbone: Backbone, settings: ComposerSettings) -> None:
@@ -71,7 +69,7 @@ class Composer(nn.Module):
         nn.init.zeros_(self.projection.bias)
         self.norm = nn.LayerNorm(hidden, elementwise_affine=False)
         self.scale = nn.Parameter(torch.full((settings.latents, hidden), settings.latent_std))
-        self.offset = nn.Parameter(_embedding_of(backbone, settings.neutral_token).repeat(settings.latents, 1))
+        self.offset = nn.Parameter(torch.zeros(settings.latents, hidden))
 
     def forward(self, backbone: Backbone, texts: Sequence[ComposerText]) -> torch.Tensor:
         """m of Eq. 5 for every text, ``[texts, latents, hidden]``. Call it inside ``backbone.adapted()``."""
@@ -149,10 +147,3 @@ def branch_mask(segments: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     seen = (segments[:, None, :] == 0) | (segments[:, None, :] == segments[:, :, None])
     mask = torch.zeros(seen.shape, dtype=dtype, device=segments.device)
     return mask.masked_fill(~(seen & causal), torch.finfo(dtype).min)[:, None]
-
-
-def _embedding_of(backbone: Backbone, token: str) -> torch.Tensor:
-    """Input embedding ``[1, hidden]`` of the last token of ``token``, fp32."""
-    ids = backbone.tokenizer.encode(token, add_special_tokens=False)
-    with torch.no_grad():
-        return backbone.embed(torch.tensor(ids[-1:])).float()

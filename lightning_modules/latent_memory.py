@@ -33,14 +33,14 @@ class Composed:
 class LatentMemory:
     """:class:`memory.memory.Memory` over a compose function. ``composed`` keeps the autograd graph for the trainer."""
 
-    def __init__(self, compose: Callable[[Sequence[Task], Sequence[Agent]], Composed], bank: ExperienceBank) -> None:
+    def __init__(self, compose: Callable[[Sequence[Task]], Composed], bank: ExperienceBank) -> None:
         self._compose = compose
         self._bank = bank
         self.composed: Composed | None = None
 
     def prepare(self, tasks: Sequence[Task], agents: Sequence[Agent]) -> None:
-        """Compose every (task, role) in one batch."""
-        self.composed = self._compose(tasks, agents)
+        """Compose every (task, role) in one batch; the MAS says which roles a task's domain has."""
+        self.composed = self._compose(tasks)
 
     def recall(self, task: Task, agent: Agent, context: str) -> Recall:
         """Look up the composed latents; the agent's prompt does not change them (Eq. 5)."""

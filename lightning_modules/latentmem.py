@@ -34,7 +34,6 @@ from lightning_modules.optimisation import OptimiserSettings, build_optimiser
 from lightning_modules.token_scores import AgentCall
 from memory.encoder import Encoder
 from memory.experience_bank import ExperienceBank, Key
-from memory.memory import Agent
 from rollout.engine import Engine
 from rollout.mas.mas import MAS
 from rollout.runner import EpisodeRunner, Phase, RolloutSettings
@@ -116,6 +115,7 @@ class LatentMem(L.LightningModule):
         self.runner: EpisodeRunner | None = None
         self._seconds: dict[str, float] = {}
         self._metrics: dict[str, float] = {}
+        self._first_reward: dict[str, float] = {}
         if isinstance(engine, TransformersEngine):
             engine.share(self.backbone.model, self.backbone.tokenizer)
 
@@ -134,14 +134,14 @@ class LatentMem(L.LightningModule):
         )
         return self.runner
 
-    def compose(self, tasks: Sequence[Task], agents: Sequence[Agent]) -> Composed:
+    def compose(self, tasks: Sequence[Task]) -> Composed:
         """Latents of every distinct (query, role), with gradient unless the caller turned it off."""
         found = self.bank.search([task.question for task in tasks], self.bank_settings.k)
         rows: dict[tuple[str, str], int] = {}
         texts: list[ComposerText] = []
         entries: list[tuple[str, ...]] = []
         for task, retrieved in zip(tasks, found, strict=True):
-            for role, profile in {agent.role: agent.profile for agent in agents}.items():
+            for role, profile in {agent.role: agent.profile for agent in self.mas.agents(task.domain)}.items():
                 rows[task.id, role] = len(texts)
                 past = [each.trajectory for each in retrieved]
                 texts.append(composer_text(profile, past, self.composer.settings.use_role))
@@ -178,7 +178,8 @@ class LatentMem(L.LightningModule):
         calls = [
             _agent_call(step, composed.rows[task.id, step.role])
             for task in batch.tasks
-            for step in teacher_forced_steps(self.mas, task, self.backbone.tokenizer, injection)
+            for said in [self.bank.latest(task.question)]
+            for step in teacher_forced_steps(self.mas, task, self.backbone.tokenizer, injection, said)
         ]
         tokens = sum(len(call.output_ids) for call in calls)
         result, norm = self._update("sft", composed, calls, lambda _, logprobs: -logprobs.sum() / tokens, 1.0)
@@ -193,6 +194,9 @@ class LatentMem(L.LightningModule):
         rewards = torch.tensor([float(trajectory.score[self.lmpo.reward]) for trajectory in self.trajectories])
         rewards = rewards.view(len(batch.tasks), self.lmpo.group_size)
         self._log("lmpo", lmpo_log.group_metrics(rewards), bar="reward_mean")
+        means = {task.id: float(mean) for task, mean in zip(batch.tasks, rewards.mean(dim=1), strict=True)}
+        self._log("lmpo", lmpo_log.gain_metrics(self._first_reward, means), bar="reward_gain")
+        self._first_reward = {**means, **self._first_reward}
         self._log("lmpo", {"latent_norm": _norm(memory.composed.latents)})
         self._log("lmpo", {"retrieval_similarity": memory.composed.similarity})
         advantages = group_advantages(rewards, self.lmpo.advantage_epsilon).flatten().tolist()
@@ -261,7 +265,7 @@ class LatentMem(L.LightningModule):
     def _compose_for(self, tasks: Sequence[Task]) -> Composed:
         self._progress("compose", 0, len(tasks))
         with self._phase("compose"):
-            return self.compose(tasks, self.mas.agents(tasks[0].domain))
+            return self.compose(tasks)
 
     def _update(
         self, stage: StageName, composed: Composed, calls: Sequence[AgentCall], call_loss: CallLoss, temperature: float
@@ -336,8 +340,9 @@ class LatentMem(L.LightningModule):
         return {name: weight.detach() for name, weight in self._trainable().items()}
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """The bank belongs to the same file as the weights: separate files tear."""
+        """Bank and first rewards belong to the same file as the weights: separate files tear."""
         checkpoint["experience_bank"] = self.bank.state_dict()
+        checkpoint["first_reward"] = self._first_reward
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Restore the bank; refuse a checkpoint of other trained weights."""
@@ -349,6 +354,7 @@ class LatentMem(L.LightningModule):
                     "it was made with other lora or composer settings"
                 )
         self.bank.load_state_dict(checkpoint["experience_bank"])
+        self._first_reward = dict(checkpoint["first_reward"])
 
     def _trainable(self) -> dict[str, nn.Parameter]:
         named = dict(self.named_parameters())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 
@@ -32,6 +32,16 @@ def group_metrics(rewards: torch.Tensor) -> dict[str, float]:
         "reward_std_within_groups": float(spread.mean()),
         "groups_without_variance": float((~with_variance(rewards)).float().mean()),
     }
+
+
+def gain_metrics(first: Mapping[str, float], now: Mapping[str, float]) -> dict[str, float]:
+    """Mean over the questions seen before of (mean reward now − at the first visit); nothing when all are new.
+
+    Questions differ in difficulty far more than a policy does from one iteration to the next, so that the plain mean
+    reward of small batches goes up and down with what is in them. This does not.
+    """
+    gains = [reward - first[task] for task, reward in now.items() if task in first]
+    return {"reward_gain": sum(gains) / len(gains)} if gains else {}
 
 
 def ratio_metrics(ratio: torch.Tensor, clipped: torch.Tensor, entropy: torch.Tensor) -> dict[str, float]:

@@ -58,6 +58,12 @@ class ExperienceBank:
         """The question of every entry, in order of entry."""
         return tuple(entry.task.question for entry in self._entries)
 
+    def latest(self, question: str) -> Trajectory | None:
+        """The newest entry of the very same question, if there is one."""
+        wanted = normalise_question(question)
+        newest_first = zip(reversed(self._entries), reversed(self._same), strict=True)
+        return next((entry for entry, same in newest_first if same == wanted), None)
+
     def append(self, trajectories: Sequence[Trajectory]) -> None:
         """B ← B ∪ {τ_new} (equation 4), one encoder call for all of them."""
         if not trajectories:

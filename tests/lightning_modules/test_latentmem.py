@@ -228,7 +228,7 @@ def test_the_warm_start_learns(tiny_model_dir: Path, tmp_path: Path) -> None:
     losses = [metrics["sft/loss"] for metrics in recorder.metrics]
     # The frozen model is random, so that latents can steer it only so far: from worse than uniform to well below it.
     uniform = math.log(tiny_module(tiny_model_dir, setting).backbone.model.config.vocab_size)
-    assert losses[0] > uniform > max(losses[-5:]) + 0.7
+    assert losses[0] > uniform > max(losses[-5:]) + 0.3
 
 
 def test_loggers_get_the_figures_of_their_own_stage_only(tiny_model_dir: Path, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_loggers_get_the_figures_of_their_own_stage_only(tiny_model_dir: Path, t
 def test_latents_are_composed_once_for_each_question_and_role(tiny_model_dir: Path) -> None:
     module = tiny_module(tiny_model_dir, Setting())
     tasks = [Task(f"t{place}", f"Question {place}?", ("x",), "tiny") for place in range(3)]
-    composed = module.compose(tasks, module.mas.agents("qa"))
+    composed = module.compose(tasks)
     assert composed.latents.shape[:2] == (6, 3)
     assert sorted(composed.rows.values()) == list(range(6))
     assert composed.rows.keys() == {(task.id, role) for task in tasks for role in ("assistant", "user_proxy")}

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from data.trajectory import Cost, Trajectory
-from lightning_modules.lmpo_log import group_metrics, mismatch_metrics, ratio_metrics, rollout_metrics
+from lightning_modules.lmpo_log import gain_metrics, group_metrics, mismatch_metrics, ratio_metrics, rollout_metrics
 from tests.memory.parts import a_trajectory
 
 
@@ -50,3 +50,9 @@ def test_mismatch_of_the_engine() -> None:
     metrics = mismatch_metrics(torch.tensor([-1.0, -1.0]), torch.tensor([-1.0, -1.0 - math.log(2)]))
     assert metrics["engine_mismatch_max"] == pytest.approx(math.log(2))
     assert metrics["engine_mismatch_kl"] == pytest.approx((1 - math.log(2)) / 2)
+
+
+def test_gain_compares_each_question_with_its_own_first_visit() -> None:
+    assert gain_metrics({}, {"a": 0.5}) == {}
+    gain = gain_metrics({"easy": 0.75, "hard": 0.0}, {"easy": 0.5, "hard": 0.5, "new": 1.0})
+    assert gain == {"reward_gain": pytest.approx((-0.25 + 0.5) / 2)}

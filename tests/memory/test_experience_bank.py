@@ -54,6 +54,14 @@ def test_retrieval_equals_brute_force_over_cosines(stored: list[str], query: str
     np.testing.assert_allclose([e.similarity for e in entries], sorted(best.values(), reverse=True)[:k], atol=1e-5)
 
 
+def test_the_latest_entry_of_a_question_is_found_whatever_its_case() -> None:
+    bank = filled(["What is the capital of Peru?", "Who wrote Emma?", "what is the capital of PERU"])
+    latest = bank.latest("What is the capital of Peru?")
+    assert latest is not None
+    assert latest.answer == "answer 2"
+    assert bank.latest("Who wrote Faust?") is None
+
+
 def test_the_same_question_in_other_clothes_is_the_same_question() -> None:
     bank = filled(["What is the capital of Peru?", "What is the capital of Kenya?"])
     [entries] = bank.search(["what is the CAPITAL of  Peru"], k=2)

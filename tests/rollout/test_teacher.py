@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from data.trajectory import Trajectory
 from rollout.mas.autogen import AutoGen
 from rollout.mas.macnet import MacNet
 from rollout.mas.mas import MAS
@@ -53,6 +54,31 @@ def test_prompts_are_those_of_a_rollout_whose_agents_gave_that_answer(injection:
         expected = render(TOKENIZER, messages, injection=injection)
         assert (step.prefix_ids, step.suffix_ids) == (expected.prefix_ids, expected.suffix_ids)
         assert step.prompt == expected.text
+
+
+def said(*replies: str, finish_reason: str = "stop") -> Trajectory:
+    """An AutoGen episode on record."""
+    steps = teacher_forced_steps(AutoGen(), TASK, TOKENIZER, "before_generation_prompt")
+    spoken = [
+        replace(step, output=reply, finish_reason=finish_reason) for step, reply in zip(steps, replies, strict=True)
+    ]
+    return Trajectory(TASK, "autogen", 0, tuple(spoken), replies[-1], {"exact_match": 0.0})
+
+
+@pytest.mark.parametrize(
+    ("record", "assistant", "proxy"),
+    [
+        (said("The capital is Lima.", "Lima it is."), "The capital is Lima.", "Lima"),
+        (said("The capital is Quito.", "Lima it is."), "Lima", "Lima"),
+        (said("The capital is Lima, which", "Lima", finish_reason="length"), "Lima", "Lima"),
+    ],
+    ids=["right, so it is kept", "wrong", "cut off"],
+)
+def test_who_was_right_on_the_way_goes_on_saying_it(record: Trajectory, assistant: str, proxy: str) -> None:
+    steps = teacher_forced_steps(AutoGen(), TASK, TOKENIZER, "before_generation_prompt", record)
+    assert [step.output for step in steps] == [assistant, proxy]
+    assert f"Colleague: {assistant}" in steps[1].prompt
+    assert TOKENIZER.decode(list(steps[0].output_ids)) == f"{assistant}<|im_end|>"
 
 
 def test_a_task_without_an_answer_is_named() -> None:
