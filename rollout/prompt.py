@@ -6,7 +6,8 @@ the words around it are tokenised, and runs with and without one are comparable 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -78,7 +79,7 @@ def load_prompts(domain: str, folder: Path = PROMPTS) -> DomainPrompts:
     """
     path = folder / f"{domain}.yaml"
     if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in folder.glob("*.yaml")))
+        known = ", ".join(domains(folder))
         raise ValueError(f"no prompts for domain {domain!r}: {path} does not exist; there are prompts for: {known}")
     with path.open(encoding="utf-8") as file:
         raw = _section(str(path), yaml.safe_load(file))
@@ -90,6 +91,24 @@ def load_prompts(domain: str, folder: Path = PROMPTS) -> DomainPrompts:
         for role, texts in _section(f"{path}: {mas}", section).items()
     }
     return DomainPrompts(file=str(path), memory_slot=slot, roles=roles)
+
+
+def domains(folder: Path = PROMPTS) -> tuple[str, ...]:
+    """All that have a prompt file."""
+    return tuple(sorted(file.stem for file in folder.glob("*.yaml")))
+
+
+def check_roles(mas: str, roles: Iterable[str], folder: Path = PROMPTS) -> None:
+    """Read every prompt file and refuse a role that none of them has, so that it shows before any work is done.
+
+    Raises ``ValueError``; one for a role names the nearest that there is.
+    """
+    known = {key for domain in domains(folder) for key in load_prompts(domain, folder).roles}
+    for key in (f"{mas}.{role}" for role in roles):
+        if key not in known:
+            close = difflib.get_close_matches(key, sorted(known), n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise ValueError(f"no prompt file in {folder} has the role {key}{hint}")
 
 
 @dataclass(frozen=True)

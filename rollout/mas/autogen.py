@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from data.task import Task
 from memory.memory import Agent
-from rollout.mas.mas import Act
-from rollout.prompt import load_prompts
+from rollout.mas.mas import MAS, Act
+from rollout.prompt import check_roles, load_prompts
 from rollout.structure import answer_structure
 
 
-class AutoGen:
+class AutoGen(MAS):
     """Two calls a task. The paper's agents retrieve by themselves; here that is the memory's part, for any MAS."""
 
     name = "autogen"
+
+    def __init__(self) -> None:
+        check_roles(self.name, ("assistant", "user_proxy"))
 
     def agents(self, domain: str) -> tuple[Agent, ...]:
         """The assistant and the user proxy."""
