@@ -20,7 +20,11 @@ from lightning_modules.callbacks.rng_state import RNGState
 from lightning_modules.callbacks.stage_checkpoint import StageCheckpoint
 from lightning_modules.callbacks.trajectory_text import TrajectoryText
 from lightning_modules.latentmem import LatentMem
-from lightning_modules.nearest_key import with_nearest_key
+from lightning_modules.nearest_key import with_nearest_class, with_nearest_key
+from rollout.mas.autogen import AutoGen
+from rollout.mas.camel import CAMEL
+from rollout.mas.dylan import DyLAN
+from rollout.mas.macnet import MacNet
 
 QUICKSTART = "configs/quickstart.yaml"
 
@@ -34,12 +38,17 @@ EXPECTED = (
 """Warnings about what is meant to be so."""
 
 
+SYSTEMS = (AutoGen, MacNet, CAMEL, DyLAN)
+"""Subclasses of the MAS protocol that are imported here go by their short name: ``--model.init_args.mas DyLAN``."""
+
+
 class Parser(LightningArgumentParser):
-    """Lightning's parser; its complaint about an unknown key ends with the nearest known one."""
+    """Lightning's parser; its complaint about an unknown key or MAS ends with the nearest known one."""
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         """Print the message and exit."""
-        super().error(with_nearest_key(message, (L.Trainer, LatentMem, TaskDataModule)), ex)
+        message = with_nearest_key(message, (L.Trainer, LatentMem, TaskDataModule, *SYSTEMS))
+        super().error(with_nearest_class(message, SYSTEMS), ex)
 
 
 class ConfigInTensorBoard(SaveConfigCallback):

@@ -1,4 +1,4 @@
-"""The nearest known name for a key that a config or a flag spelt wrongly."""
+"""The nearest known name for a key or a class that a config or a flag spelt wrongly."""
 
 from __future__ import annotations
 
@@ -26,6 +26,24 @@ def with_nearest_key(message: str, classes: Iterable[type]) -> str:
             word = found[1].split(".")[-1]
             close = difflib.get_close_matches(word, sorted(set(parameter_names(classes))), n=1)
             return f"{message}\nunknown key {word!r}" + (f": did you mean {close[0]!r}?" if close else "")
+    return message
+
+
+_UNKNOWN_CLASS = (
+    r"Expected a dot import path string: (\S+)",
+    r"class_path '([\w.]+)':\s+(?:module|No module)",
+)
+
+
+def with_nearest_class(message: str, classes: Iterable[type]) -> str:
+    """``message`` and, where it complains of an unknown class, which of ``classes`` was probably meant."""
+    paths = {each.__name__.casefold(): f"{each.__module__}.{each.__name__}" for each in classes}
+    for pattern in _UNKNOWN_CLASS:
+        found = re.search(pattern, message)
+        if found:
+            name = found[1].split(".")[-1]
+            close = difflib.get_close_matches(name.casefold(), paths, n=1)
+            return f"{message}\nunknown class {found[1]!r}" + (f": did you mean {paths[close[0]]!r}?" if close else "")
     return message
 
 

@@ -12,7 +12,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from data.assets import resolve_model
 from rollout.mas.mas import Message
-from rollout.prompt import PROMPTS, Injection, load_prompts, render
+from rollout.prompt import Injection, check_roles, domains, load_prompts, render
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -125,10 +125,9 @@ def test_the_real_tokenizer_agrees_with_its_own_template() -> None:
         assert len(prompt.prefix_ids + prompt.suffix_ids) < 60
 
 
-@pytest.mark.parametrize("path", sorted(PROMPTS.glob("*.yaml")), ids=lambda path: path.name)
-def test_every_prompt_file_loads_and_its_profiles_are_short(path: Path) -> None:
-    prompts = load_prompts(path.stem)
-    assert {"autogen.assistant", "autogen.user_proxy", "macnet.actor", "macnet.critic"} <= set(prompts.roles)
+@pytest.mark.parametrize("domain", domains())
+def test_every_prompt_file_loads_and_its_profiles_are_short(domain: str) -> None:
+    prompts = load_prompts(domain)
     assert all(len(role.profile.split()) <= 20 for role in prompts.roles.values())
 
 
@@ -178,3 +177,21 @@ def test_what_a_file_lacks_is_named_when_it_is_asked_for(tmp_path: Path) -> None
         prompts.role("team", "solver").fill("refine", reply="x")
     with pytest.raises(ValueError, match=r"team.solver.answer has the placeholders {question}, it may have {task}"):
         prompts.role("team", "solver").fill("answer", task="x")
+
+
+def test_roles_are_looked_for_in_every_file(tmp_path: Path) -> None:
+    write(tmp_path, GOOD)
+    (tmp_path / "go.yaml").write_text(GOOD.replace("solver", "judge"), encoding="utf-8")
+    assert domains(tmp_path) == ("chess", "go")
+    check_roles("team", ("solver", "judge"), tmp_path)
+    with pytest.raises(ValueError, match=r"has the role team\.jduge; did you mean team\.judge\?"):
+        check_roles("team", ("solver", "jduge"), tmp_path)
+    with pytest.raises(ValueError, match=r"has the role x\.y$"):
+        check_roles("x", ("y",), tmp_path)
+
+
+def test_an_empty_profile_anywhere_is_found_before_it_is_used(tmp_path: Path) -> None:
+    write(tmp_path, GOOD)
+    (tmp_path / "go.yaml").write_text(GOOD.replace("You solve.", "''"), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"go\.yaml: team\.solver\.profile must be a text that is not empty"):
+        check_roles("team", ("solver",), tmp_path)
