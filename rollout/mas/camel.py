@@ -1,7 +1,8 @@
 """CAMEL: role-play between a user who instructs and an assistant who acts (Li et al., 2023).
 
-LatentMem's App. B.3 has four agents, three in the debate and one that summarises. Read so here: the task specifier opens
-the debate by making the task concrete, user and assistant take turns on it, the summariser reads all and answers.
+LatentMem's App. B.3 has four agents, three in the debate and one that summarises. Read so here (ours): the task
+specifier opens the debate by making the task concrete, user and assistant take turns on it, the summariser reads all
+and answers.
 """
 
 from __future__ import annotations
@@ -59,5 +60,5 @@ class CAMEL(MAS):
         structure = answer_structure(task) if template == "summarise" else None
         return (await act(agent, role.messages(template, question=task.question, **said), structure)).strip()
 
-    def _note(self, task: Task, agent: Agent, **said: str) -> str:
+    def _note(self, task: Task, agent: Agent, /, **said: str) -> str:
         return load_prompts(task.domain).role(self.name, agent.role).fill("note", **said)

@@ -1,7 +1,7 @@
 """What a debate is and the pure rules over it: consensus, ratings, ranking, agent importance (DyLAN, Liu et al., 2024).
 
-Notation of that paper: a_{t,i} is debater i in round t, w_{t,i,j} the rating that debater j of round t + 1 gives to what
-i said in round t, I_{t,i} the contribution of a_{t,i}, and I_i the Agent Importance Score.
+Notation after that paper: a_{t,i} is debater i in round t, w_{t,i,j} the rating that debater j of round t + 1 gives to
+what i said in round t, I_{t,i} the contribution of a_{t,i}, and I_i the Agent Importance Score.
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ from dataclasses import dataclass, field
 
 HIGHEST, NEUTRAL = 5, 3
 """Ratings go from 1 to ``HIGHEST``; one that cannot be read counts as ``NEUTRAL`` (ours)."""
+
+_NUMBER = r"\b\d{1,3}\b"
+_RATING = r"(?<!/)" + _NUMBER + r"(?!\s*[:=)]|\.\s*\d)"
+"""A number that is neither the label in ``2: 5`` nor the scale in ``4/5``."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +64,13 @@ def consensus(replies: Sequence[str]) -> bool:
 
 def read_ratings(reply: str, count: int) -> tuple[int, ...]:
     """The first ``count`` numbers of ``reply``, each held to 1 .. ``HIGHEST``; a missing one is ``NEUTRAL``."""
-    numbers = [min(max(int(number), 1), HIGHEST) for number in re.findall(r"\d+", reply)[:count]]
+    numbers = [min(max(int(number), 1), HIGHEST) for number in re.findall(_RATING, reply)[:count]]
     return (*numbers, *[NEUTRAL] * (count - len(numbers)))
 
 
 def read_ranking(reply: str, count: int) -> tuple[int, ...]:
     """Places ``0 .. count - 1``, best first: those that ``reply`` numbers (from 1 on), then the others in order."""
-    named = [int(number) - 1 for number in re.findall(r"\d+", reply)]
+    named = [int(number) - 1 for number in re.findall(_NUMBER, reply)]
     return tuple(dict.fromkeys(place for place in [*named, *range(count)] if 0 <= place < count))
 
 

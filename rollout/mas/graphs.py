@@ -3,8 +3,8 @@
 A graph is its edges ``(upstream, downstream)`` over the nodes ``0 .. nodes - 1``. It is acyclic, connected, and has one
 sink, whose answer is final. The built ones run forward, so that their sink is the last node.
 
-The names are those of the MacNet paper (Qian et al., 2024). Ours: star and tree run towards the last node. The published
-ones run away from the first; their several ends then need one more node that collects them, and with so few agents as
+The names are those of MacNet (Qian et al., 2024). Ours: star and tree run towards the last node. The published ones run
+away from the first; their several ends then need one more node that collects them, and with so few agents as
 LatentMem's five nothing but a chain would be left. Such a graph can be given edge by edge.
 """
 

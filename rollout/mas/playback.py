@@ -22,8 +22,8 @@ def playback(trajectory: Trajectory) -> Act:
         if step is None or step.agent != agent.name:
             found = "ends there" if step is None else f"has {step.agent}"
             raise ValueError(
-                f"task {trajectory.task.id}, member {trajectory.member}: {agent.name} should speak next, the episode of "
-                f"{trajectory.mas} {found}; play it back with the MAS and the settings it was made with"
+                f"task {trajectory.task.id}, member {trajectory.member}: {agent.name} should speak next, the episode "
+                f"of {trajectory.mas} {found}; play it back with the MAS and the settings it was made with"
             )
         return step
 

@@ -64,6 +64,10 @@ def test_a_majority_does_not_depend_on_who_said_it(replies: list[str]) -> None:
         ("5, 1, 3", (5, 1, 3)),
         ("[4 2 2]", (4, 2, 2)),
         ("9, 0, 3, 1", (5, 1, 3)),
+        ("Answer 1: 5, Answer 2: 2, Answer 3: 4", (5, 2, 4)),
+        ("1. 5\n2. 2\n3. 4.", (5, 2, 4)),
+        ("4/5, 2/5, 3/5", (4, 2, 3)),
+        ("1" * 5000, (NEUTRAL,) * 3),
         ("4", (4, NEUTRAL, NEUTRAL)),
         ("All are good.", (NEUTRAL,) * 3),
         ("", (NEUTRAL,) * 3),
@@ -80,6 +84,7 @@ def test_ratings_are_read_leniently(reply: str, ratings: tuple[int, ...]) -> Non
         ("Best is 2.", (1, 0, 2, 3)),
         ("4 4 1 1", (3, 0, 1, 2)),
         ("0, 7, 2", (1, 0, 2, 3)),
+        ("9" * 5000, (0, 1, 2, 3)),
         ("none", (0, 1, 2, 3)),
     ],
 )

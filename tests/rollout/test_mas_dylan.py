@@ -133,7 +133,7 @@ def test_settings_that_make_no_debate_are_refused(settings: dict[str, object], m
 
 
 def test_importance_is_read_from_the_steps() -> None:
-    """Everyone rates (1, 1, 2, 4): I_0 = (1, 1, 2, 4)/8. In the second round 0, 1 and 2 give the answer, a third each."""
+    """Everyone rates (1, 1, 2, 4): I_0 = (1, 1, 2, 4)/8. In the second round 0, 1 and 2 are right, a third each."""
     rounds = [said("a", "b", "c", "d"), said("a", "a", "a", "d")]
     mas = DyLAN()
     answer, played = play(mas, TASK, debaters(rounds, rating="1, 1, 2, 4"))
@@ -162,10 +162,14 @@ def test_an_episode_of_something_else_is_refused() -> None:
     whole = trajectory_of(mas, TASK, answer, played)
     with pytest.raises(ValueError, match=r"task t0, member 0: debater_0 should speak next, .* dylan ends there"):
         mas.importance(replace(whole, steps=whole.steps[:4]))
+    other, heard = play(AutoGen(), TASK, lambda number, call: "Lima")
+    of_autogen = trajectory_of(AutoGen(), TASK, other, heard)
     with pytest.raises(ValueError, match="debater_0 should speak next, the episode of autogen has assistant"):
-        other, heard = play(AutoGen(), TASK, lambda number, call: "Lima")
-        mas.importance(trajectory_of(AutoGen(), TASK, other, heard))
+        mas.importance(of_autogen)
+
+
+def test_an_episode_without_ratings_has_no_importance() -> None:
+    mas = DyLAN(rate=False)
+    answer, played = play(mas, TASK, debaters([said("a", "b", "c", "d")] * 3))
     with pytest.raises(ValueError, match="without ratings"):
-        silent = DyLAN(rate=False)
-        answer, played = play(silent, TASK, debaters([said("a", "b", "c", "d")] * 3))
-        silent.importance(trajectory_of(silent, TASK, answer, played))
+        mas.importance(trajectory_of(mas, TASK, answer, played))

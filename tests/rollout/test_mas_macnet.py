@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory.memory import Agent
 from rollout.mas.graphs import TOPOLOGIES, random_graph
 from rollout.mas.macnet import MacNet
-from memory.memory import Agent
 from rollout.mas.mas import MAS, Message
 from rollout.structure import Choices, Structure
 from tests.rollout.scripted import QUESTION, TASK, Script

@@ -117,7 +117,7 @@ def test_every_mas_runs_in_every_domain(mas: MAS, domain: str) -> None:
 @every_mas
 def test_no_reply_is_lost(mas: MAS, domain: str) -> None:
     """What an agent says is read by someone, or is the answer, or a rating or ranking, or competes to be the answer."""
-    answer, played = play(mas, replace(TASK, domain=domain, choices=("x",)), distinct)
+    _, played = play(mas, replace(TASK, domain=domain, choices=("x",)), distinct)
     for number, (call, reply) in enumerate(played.said()):
         read = any(reply.strip() in later.text for later in played.calls[number + 1 :])
         steers = isinstance(mas, DyLAN) and (call.agent.name == "ranker" or "Rate each" in call.text)
