@@ -25,9 +25,11 @@ class Model:
 
 
 def parse(args: Sequence[str]) -> MAS:
+    """As ``train.py`` parses its model, with nothing in it but the MAS."""
     parser = Parser()
-    parser.add_class_arguments(Model, "model")
-    parsed: Namespace = parser.instantiate_classes(parser.parse_args([f"--model.{arg}" for arg in args]))
+    parser.add_subclass_arguments(Model, "model", fail_untyped=False, required=True)
+    flags = [f"--model.init_args.{arg}" for arg in args]
+    parsed: Namespace = parser.instantiate_classes(parser.parse_args([f"--model={__name__}.Model", *flags]))
     chosen: MAS = parsed.model.mas
     return chosen
 
