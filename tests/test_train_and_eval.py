@@ -17,6 +17,7 @@ from data.datamodule import StageBatch, TaskDataModule
 from eval.cli import main as evaluate
 from lightning_modules.cli import build, train
 from lightning_modules.latentmem import LatentMem
+from rollout.mas.dylan import DyLAN
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 
@@ -162,7 +163,17 @@ def test_another_model_for_the_engine_is_refused(config: Path, tiny_model_dir: P
         train(["--config", str(config), "--model.init_args.engine.init_args.model", str(other)])
 
 
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("**/*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("choice", ["DyLAN", "rollout.mas.dylan.DyLAN", str(CONFIGS / "mas" / "dylan.yaml")])
+def test_a_mas_is_chosen_by_name_path_or_file(config: Path, choice: str) -> None:
+    cli = build(["--config", str(config), "--model.init_args.mas", choice, "--model.init_args.mas.init_args.keep", "3"])
+    assert isinstance(cli.model.mas, DyLAN)
+    assert cli.model.mas.keep == 3
+
+
+RUNS = [path for path in sorted(CONFIGS.glob("**/*.yaml")) if path.parent.name != "mas"]
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
 def test_every_config_parses(path: Path) -> None:
     """Down to every key and type; nothing is built or downloaded."""
     parser = LightningArgumentParser()
