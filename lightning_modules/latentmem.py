@@ -100,6 +100,11 @@ class LatentMem(L.LightningModule):
         seed: int = 0,
     ) -> None:
         super().__init__()
+        if engine.text_only:
+            raise ValueError(
+                f"model.engine: {type(engine).__name__} takes text only: latents cannot be sent to it, and the tokens "
+                "that it samples are not known to train on; choose VLLMEngine, VLLMServerEngine or TransformersEngine"
+            )
         self.automatic_optimization = False
         self.strict_loading = False
         self.engine, self.mas, self.seed = engine, mas, seed

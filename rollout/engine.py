@@ -8,7 +8,8 @@ from typing import Protocol
 
 import torch
 
-from rollout.structure import Structure
+from rollout.mas.mas import Message
+from rollout.structure import Structure, grammar_fault
 
 LOWEST_TEMPERATURE = 0.01
 
@@ -34,11 +35,15 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Request:
-    """One call of one agent. Exactly one of ``prompt_ids`` and ``prompt_embeds`` is given.
+    """One call of one agent.
+
+    An engine that takes tokens needs exactly one of ``prompt_ids`` and ``prompt_embeds`` and ignores ``messages``;
+    one that is :attr:`Engine.text_only` needs ``messages`` and ignores ``prompt_ids``.
 
     Attributes:
         prompt_ids: token ids of the whole prompt.
         prompt_embeds: ``[seq, hidden]`` input embeddings of the whole prompt (pure, never mixed with ids).
+        messages: the chat before its template, memory text included.
         label: ``"task <id>, agent <name>"``, for error messages.
         structure: what the response may look like, ``None`` for anything.
     """
@@ -48,6 +53,7 @@ class Request:
     prompt_ids: tuple[int, ...] | None = None
     prompt_embeds: torch.Tensor | None = None
     structure: Structure | None = None
+    messages: tuple[Message, ...] | None = None
 
     @property
     def length(self) -> int:
@@ -62,12 +68,18 @@ class Completion:
     """What came back. ``token_ids`` are exactly what was sampled, end-of-turn token included: never tokenise ``text``.
 
     Attributes:
-        text: decoded without special tokens.
+        text: decoded without special tokens; of a request with a structure: without white space or a fence around it.
+        token_ids: empty from a text-only engine, as are ``logprobs``: what it says cannot be trained on.
         logprobs: of each sampled token at the sampling temperature, same length as ``token_ids``
-            (at temperature 0: of the unscaled distribution).
+            (at temperature 0: of the unscaled distribution). Where a structure constrained decoding they are of the
+            constrained distribution, whose forced tokens have log-probability 0: no policy's own.
         finish_reason: ``stop`` (end-of-turn sampled) or ``length``.
         cached_tokens: prompt tokens served from the prefix cache, ``None`` when the engine does not tell.
         wall_s, first_token_s, queue_s: seconds; the latter two ``None`` when the engine does not tell.
+        retries: attempts before the one that counted.
+        prompt_tokens: prompt positions read for this call, latents and earlier attempts included;
+            ``None``: those of the request, read once.
+        completion_tokens: tokens sampled for this call, earlier attempts included; ``None``: ``token_ids``.
     """
 
     text: str
@@ -78,13 +90,21 @@ class Completion:
     wall_s: float
     first_token_s: float | None
     queue_s: float | None
+    retries: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
 
 
 class Engine(Protocol):
     """Asynchronous generation. ``start`` is idempotent; many coroutines may await ``generate`` at once.
 
     All three coroutines run on one event loop, the one of :class:`rollout.event_loop.EventLoopThread`.
+
+    Attributes:
+        text_only: takes ``messages``, not tokens or embeddings, and does not tell what tokens it sampled.
     """
+
+    text_only: bool
 
     async def start(self) -> None:
         """Load what is needed. Raises :class:`EngineError` when that fails."""
@@ -113,8 +133,6 @@ def check_request(request: Request, max_model_len: int, hidden_size: int | None 
         _check_embeds(request.label, request.prompt_embeds, hidden_size)
     if request.length == 0:
         raise EngineError(f"{request.label}: the prompt is empty")
-    if request.structure is not None:
-        raise EngineError(f"{request.label}: this engine does not hold responses to a structure yet")
     _check_sampling(request.label, request.sampling)
     needed = request.length + request.sampling.max_tokens
     if needed > max_model_len:
@@ -123,6 +141,33 @@ def check_request(request: Request, max_model_len: int, hidden_size: int | None 
             f"{request.sampling.max_tokens} are {needed}, over the engine's max_model_len of {max_model_len}; "
             "raise max_model_len, lower max_tokens, or shorten the memory that is injected"
         )
+
+
+def check_text_request(request: Request) -> None:
+    """Refuse what a text-only engine cannot be asked.
+
+    Raises:
+        EngineError: embeddings, no messages, a temperature or response limit that means nothing.
+    """
+    if request.prompt_embeds is not None:
+        raise EngineError(
+            f"{request.label}: this engine takes text only and cannot be sent latents; use a memory of text, "
+            "or an engine that takes prompt embeddings (VLLMEngine, VLLMServerEngine, TransformersEngine)"
+        )
+    if not request.messages:
+        raise EngineError(f"{request.label}: this engine takes text only and the request has no messages")
+    _check_sampling(request.label, request.sampling)
+
+
+def check_grammar(request: Request) -> None:
+    """Refuse a schema that an engine which constrains decoding cannot take.
+
+    Raises:
+        EngineError: with the path of the keyword.
+    """
+    fault = grammar_fault(request.structure) if request.structure is not None else None
+    if fault is not None:
+        raise EngineError(f"{request.label}: the keyword {fault}")
 
 
 def _check_embeds(label: str, embeds: torch.Tensor, hidden_size: int | None) -> None:
@@ -156,7 +201,7 @@ def check_completion(request: Request, completion: Completion) -> Completion:
     """
     if completion.finish_reason not in ("stop", "length"):
         raise EngineError(f"{request.label}: the engine gave up (finish reason {completion.finish_reason!r})")
-    if not completion.token_ids:
+    if not (completion.token_ids or completion.text):
         raise EngineError(f"{request.label}: the engine returned no token")
     if not all(map(math.isfinite, completion.logprobs)):
         raise EngineError(

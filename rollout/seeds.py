@@ -18,3 +18,8 @@ def call_seed(run_seed: int, step: int, task_id: str, member: int, call: int) ->
     """
     identity = json.dumps([run_seed, step, task_id, member, call]).encode()
     return int.from_bytes(hashlib.blake2b(identity, digest_size=8).digest(), "big") >> 1
+
+
+def retry_seed(seed: int, attempt: int) -> int:
+    """The seed of attempt ``attempt`` at a call, the call's own for the first one (0); in ``[0, 2**63)``."""
+    return call_seed(seed, attempt, "retry", 0, 0) if attempt else seed

@@ -17,6 +17,7 @@ import torch
 from data.assets import resolve_model
 from rollout.engine import Completion, EngineError, Request, check_completion, check_request
 from rollout.seeded_sampler import SeededSampler
+from rollout.structured_answer import structured_answer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -56,7 +57,10 @@ class TransformersEngine:
         max_model_len: prompt plus response, in positions.
         max_batch: rows of one ``generate`` call.
         device: where the model goes.
+        structure_attempts: at an answer that is held to a structure, which is checked, not constrained (ours).
     """
+
+    text_only = False
 
     def __init__(
         self,
@@ -65,12 +69,14 @@ class TransformersEngine:
         max_model_len: int = 14336,  # paper, LatentMem Table 3: 10,240 + 4,096
         max_batch: int = 32,
         device: str = "cpu",
+        structure_attempts: int = 3,
     ) -> None:
         self.model = model
         self.dtype = dtype
         self.max_model_len = max_model_len
         self.max_batch = max_batch
         self.device = device
+        self.structure_attempts = structure_attempts
         self._shared: _Loaded | None = None
         self._loaded: _Loaded | None = None
         self._waiting: list[_Waiting] = []
@@ -85,6 +91,9 @@ class TransformersEngine:
         self._loaded = self._loaded or self._shared or self._load()
 
     async def generate(self, request: Request) -> Completion:
+        return await structured_answer(request, self._answer, self.structure_attempts)
+
+    async def _answer(self, request: Request) -> Completion:
         if self._loaded is None:
             raise EngineError(f"{request.label}: the transformers engine was not started")
         check_request(request, self.max_model_len, self._loaded.model.get_input_embeddings().weight.shape[1])

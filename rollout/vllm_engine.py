@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from data.assets import resolve_model
-from rollout.engine import Completion, EngineError, Request, Sampling, check_completion, check_request
+from rollout.completions_api import structure_fields
+from rollout.engine import Completion, EngineError, Request, check_completion, check_grammar, check_request
+from rollout.structured_answer import structured_answer
 
 if TYPE_CHECKING:
     from vllm import SamplingParams
@@ -38,6 +40,8 @@ class VLLMEngine:
         gpu_memory_utilization: share of the GPU that vLLM takes; the trainer needs the rest.
         cpu_threads: OpenMP threads of vLLM's process on a CPU; ``None``: all cores but one, which feeds the engine.
     """
+
+    text_only = False
 
     def __init__(
         self,
@@ -74,6 +78,10 @@ class VLLMEngine:
         if llm is None:
             raise EngineError(f"{request.label}: the vLLM engine was not started")
         check_request(request, self.max_model_len, llm.model_config.get_inputs_embeds_size())
+        check_grammar(request)
+        return await structured_answer(request, lambda attempt: self._answer(llm, attempt), attempts=1)
+
+    async def _answer(self, llm: AsyncLLM, request: Request) -> Completion:
         from vllm.exceptions import VLLMError
 
         started = time.perf_counter()
@@ -122,6 +130,8 @@ class VLLMEngine:
             "enable_prefix_caching": True,
             # The log-probabilities of what was really sampled, temperature applied.
             "logprobs_mode": "processed_logprobs",
+            # A small model would fill its JSON with white space, up to the response limit.
+            "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
             "gpu_memory_utilization": self.gpu_memory_utilization,
             "disable_log_stats": False,  # the times of each request come from them
             "use_tqdm_on_load": False,
@@ -154,7 +164,7 @@ class VLLMEngine:
         else:
             prompt = tokens_input(list(request.prompt_ids or ()))
         output = None
-        async for latest in llm.generate(prompt, _params(request.sampling), str(next(self._request_number))):
+        async for latest in llm.generate(prompt, _params(request), str(next(self._request_number))):
             output = latest
         return output
 
@@ -189,16 +199,18 @@ def _import_vllm() -> None:
         ) from error
 
 
-def _params(sampling: Sampling) -> SamplingParams:
+def _params(request: Request) -> SamplingParams:
     from vllm import SamplingParams
-    from vllm.sampling_params import RequestOutputKind
+    from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
+    sampling, structure = request.sampling, request.structure
     return SamplingParams(
         temperature=sampling.temperature,
         max_tokens=sampling.max_tokens,
         seed=sampling.seed if sampling.temperature > 0 else None,
         logprobs=0,  # of the sampled token only
         output_kind=RequestOutputKind.FINAL_ONLY,
+        structured_outputs=StructuredOutputsParams(**structure_fields(structure)) if structure is not None else None,
     )
 
 

@@ -1,0 +1,78 @@
+"""Which of several replicas a request goes to, and which of them are out: no HTTP here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+FIRST_WAIT_S = 0.5
+LONGEST_WAIT_S = 30.0
+
+
+@dataclass(eq=False)
+class Replica:
+    """One server.
+
+    Attributes:
+        url: without a slash at its end.
+        in_flight: requests that it is answering.
+        live: takes requests.
+        last_error: the latest that took it out, empty for none.
+    """
+
+    url: str
+    in_flight: int = 0
+    live: bool = True
+    last_error: str = ""
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Counts one request in flight."""
+        self.in_flight += 1
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
+
+
+class Replicas:
+    """A fixed list of replicas, some of them out.
+
+    Args:
+        urls: ``http://host:port`` of each, without ``/v1``.
+
+    Raises:
+        ValueError: no URL, one twice, one that is not of that form or holds a password; the message names the key.
+    """
+
+    def __init__(self, urls: Sequence[str]) -> None:
+        for place, url in enumerate(urls):
+            _check_url(f"urls[{place}]", url)
+        self.all = tuple(Replica(url.rstrip("/")) for url in urls)
+        if not self.all or len({replica.url for replica in self.all}) < len(self.all):
+            raise ValueError(f"urls: give at least one URL and none of them twice, got {list(urls)}")
+
+    def choose(self, tried: Collection[Replica] = ()) -> Replica | None:
+        """The live replica with the fewest requests in flight, one not ``tried`` yet if there is any; first of equals."""
+        live = [replica for replica in self.all if replica.live]
+        fresh = [replica for replica in live if replica not in tried]
+        return min(fresh or live, key=lambda replica: replica.in_flight, default=None)
+
+    def report(self) -> str:
+        """Every replica with what took it out last."""
+        return "; ".join(f"{replica.url}: {replica.last_error or 'no error'}" for replica in self.all)
+
+
+def wait_s(failed_probes: int) -> float:
+    """Seconds until a replica that is out is asked again: 0.5, 1, 2, ... up to 30 (ours)."""
+    return float(min(FIRST_WAIT_S * 2 ** min(failed_probes, 16), LONGEST_WAIT_S))
+
+
+def _check_url(key: str, url: str) -> None:
+    parts = urlsplit(url)
+    if parts.username or parts.password:
+        raise ValueError(f"{key}: a URL must not hold a user or a password, error messages show it; use api_key_env")
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.rstrip("/") or parts.query:
+        raise ValueError(f"{key} is {url!r}; give http://host:port of the server, without /v1")
