@@ -118,7 +118,9 @@ class OpenAIEngine:
 def _completion(request: Request, answer: Any, wall_s: float, retries: int) -> Completion:
     """``answer`` is an ``openai`` ``ChatCompletion``, or text where the server is none of its kind."""
     if not getattr(answer, "choices", None):
-        raise EngineError(f"{request.label}: what came back is no chat completion; does base_url end as it should (/v1)?")
+        raise EngineError(
+            f"{request.label}: what came back is no chat completion; does base_url end as it should (/v1)?"
+        )
     choice, usage = answer.choices[0], answer.usage
     details = usage.prompt_tokens_details if usage else None
     return Completion(

@@ -31,14 +31,16 @@ async def structured_answer(
     if request.structure is None:
         return await answer(request)
     made: list[Completion] = []
+    mismatch = Mismatch("nothing was asked")
     for attempt in range(attempts):
         made.append(await answer(_attempt(request, attempt)))
         found = validate_structure(made[-1].text, request.structure)
-        if not isinstance(found, Mismatch):
+        if isinstance(found, str):
             return _with_all_costs(request, made, found)
+        mismatch = found
     raise EngineError(
-        f"{request.label}: the answer does not hold to its structure after {attempts} attempt(s), the last one "
-        f"finished by {made[-1].finish_reason!r}: {found.reason}"
+        f"{request.label}: the answer does not hold to its structure after {len(made)} attempt(s), the last one "
+        f"finished by {made[-1].finish_reason!r}: {mismatch.reason}"
     )
 
 
@@ -46,8 +48,9 @@ def _attempt(request: Request, attempt: int) -> Request:
     if attempt == 0:
         return request
     sampling = request.sampling
-    seed = retry_seed(sampling.seed, attempt)
-    return replace(request, sampling=replace(sampling, seed=seed, temperature=sampling.temperature or RETRY_TEMPERATURE))
+    temperature = sampling.temperature or RETRY_TEMPERATURE
+    again = replace(sampling, temperature=temperature, seed=retry_seed(sampling.seed, attempt))
+    return replace(request, sampling=again)
 
 
 def _with_all_costs(request: Request, made: Sequence[Completion], text: str) -> Completion:
