@@ -193,15 +193,15 @@ def _check_sampling(label: str, sampling: Sampling) -> None:
         )
 
 
-def check_completion(request: Request, completion: Completion) -> Completion:
+def check_completion(request: Request, completion: Completion, text_only: bool = False) -> Completion:
     """``completion`` itself, when it is a real answer.
 
     Raises:
-        EngineError: no token, a finish reason that is neither ``stop`` nor ``length``, log-probabilities not finite.
+        EngineError: no token (no text, of a text-only engine), a finish reason that is neither ``stop`` nor ``length``, log-probabilities not finite.
     """
     if completion.finish_reason not in ("stop", "length"):
         raise EngineError(f"{request.label}: the engine gave up (finish reason {completion.finish_reason!r})")
-    if not (completion.token_ids or completion.text):
+    if not (completion.text if text_only else completion.token_ids):
         raise EngineError(f"{request.label}: the engine returned no token")
     if not all(map(math.isfinite, completion.logprobs)):
         raise EngineError(

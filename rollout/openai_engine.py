@@ -90,7 +90,7 @@ class OpenAIEngine:
             fault = self._fault(error)
         else:
             completion = _completion(request, answer, time.perf_counter() - started, response.retries_taken)
-            return check_completion(request, completion)
+            return check_completion(request, completion, text_only=True)
         # Raised out here: an exception that was being handled goes along as context, and may show the key.
         raise EngineError(f"{request.label}: {fault}")
 

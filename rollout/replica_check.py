@@ -1,4 +1,4 @@
-"""What a replica must be before it may answer: of the right model, taking embeddings, telling sampled log-probabilities."""
+"""What a replica must be before it may answer: the right model, embeddings on, log-probabilities as sampled."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Replicas:
             raise ValueError(f"urls: give at least one URL and none of them twice, got {list(urls)}")
 
     def choose(self, tried: Collection[Replica] = ()) -> Replica | None:
-        """The live replica with the fewest requests in flight, one not ``tried`` yet if there is any; first of equals."""
+        """The live replica with the fewest requests in flight, first of equals; one not ``tried`` if there is any."""
         live = [replica for replica in self.all if replica.live]
         fresh = [replica for replica in live if replica not in tried]
         return min(fresh or live, key=lambda replica: replica.in_flight, default=None)

@@ -11,8 +11,23 @@ from jsonschema.exceptions import SchemaError
 from data.task import Task
 
 NO_GRAMMAR = frozenset(
-    "multipleOf uniqueItems contains minContains maxContains propertyNames patternProperties dependentRequired "
-    "dependentSchemas unevaluatedProperties unevaluatedItems not if then else".split()
+    {
+        "multipleOf",
+        "uniqueItems",
+        "contains",
+        "minContains",
+        "maxContains",
+        "propertyNames",
+        "patternProperties",
+        "dependentRequired",
+        "dependentSchemas",
+        "unevaluatedProperties",
+        "unevaluatedItems",
+        "not",
+        "if",
+        "then",
+        "else",
+    }
 )
 """Keywords that no context-free grammar holds, or that vLLM's grammar compiler (xgrammar) refuses or ignores."""
 
@@ -77,7 +92,7 @@ def _schema_fault(schema: Mapping[str, object]) -> str | None:
 
 
 def _keywords(node: object, path: str = "$") -> Iterator[tuple[str, str, object]]:
-    """(path, keyword, value) of every keyword of a schema and of the schemas in it; names and values are passed over."""
+    """(path, keyword, value) of every keyword of a schema and of the schemas in it, names and values left out."""
     if isinstance(node, (list, tuple)):
         for place, item in enumerate(node):
             yield from _keywords(item, f"{path}[{place}]")

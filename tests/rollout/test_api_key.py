@@ -30,7 +30,7 @@ def test_a_missing_key_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, value
     monkeypatch.delenv("MAS_TEST_KEY", raising=False)
     if value is not None:
         monkeypatch.setenv("MAS_TEST_KEY", value)
-    with pytest.raises(ValueError, match="^api_key_env: the environment variable MAS_TEST_KEY is not set; export it"):
+    with pytest.raises(ValueError, match=r"^api_key_env: the environment variable MAS_TEST_KEY is not set; export it"):
         ApiKey("MAS_TEST_KEY")
 
 
