@@ -197,7 +197,8 @@ def check_completion(request: Request, completion: Completion, text_only: bool =
     """``completion`` itself, when it is a real answer.
 
     Raises:
-        EngineError: no token (no text, of a text-only engine), a finish reason that is neither ``stop`` nor ``length``, log-probabilities not finite.
+        EngineError: no token (no text, of a text-only engine), a finish reason that is neither ``stop`` nor
+            ``length``, log-probabilities not finite.
     """
     if completion.finish_reason not in ("stop", "length"):
         raise EngineError(f"{request.label}: the engine gave up (finish reason {completion.finish_reason!r})")
