@@ -1,4 +1,4 @@
-"""A real ``vllm serve`` process with the small model: what it answers, and a way to it killed in the middle of a run."""
+"""A real ``vllm serve`` process with the small model: its answers, and a way to it killed in mid-run."""
 
 from __future__ import annotations
 
