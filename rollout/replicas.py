@@ -19,13 +19,17 @@ class Replica:
         url: without a slash at its end.
         in_flight: requests that it is answering.
         live: takes requests.
-        last_error: the latest that took it out, empty for none.
+        last_error: what keeps it out, empty while it is live.
     """
 
     url: str
     in_flight: int = 0
     live: bool = True
     last_error: str = ""
+
+    def note(self, error: str) -> None:
+        """Out because of ``error``; with an empty one, live."""
+        self.live, self.last_error = not error, error
 
     @contextmanager
     def busy(self) -> Iterator[None]:
@@ -61,7 +65,7 @@ class Replicas:
         return min(fresh or live, key=lambda replica: replica.in_flight, default=None)
 
     def report(self) -> str:
-        """Every replica with what took it out last."""
+        """Every replica with what keeps it out."""
         return "; ".join(f"{replica.url}: {replica.last_error or 'no error'}" for replica in self.all)
 
 

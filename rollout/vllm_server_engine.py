@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from data.assets import resolve_model
@@ -49,6 +49,7 @@ class VLLMServerEngine:
 
     A request goes to the replica with the fewest in flight. A replica that fails one and does not answer ``/health``
     either is taken out; its requests go to others, and it returns once it answers and passes the checks of the start.
+    One that hangs is noticed after ``timeout_s``.
 
     Args:
         model: that every replica serves: asset name, local path or hub id.
@@ -117,23 +118,26 @@ class VLLMServerEngine:
             headers={"Authorization": f"Bearer {self.api_key.read()}"} if self.api_key else None,
             trust_env=False,  # replicas are reached directly, whatever proxy the environment names
         )
-        serving = _Serving(client, loop, frozenset({self.model, path}), hidden_size, 0)
+        serving = _Serving(client, loop, frozenset({self.model, path}), hidden_size, max_model_len=0)
         found = await asyncio.gather(*(self._check(serving, replica) for replica in self.replicas.all))
-        faults = [fault for fault in found if isinstance(fault, str)]
-        if faults:
+        for replica, window in zip(self.replicas.all, found, strict=True):
+            replica.note(window if isinstance(window, str) else "")
+        windows = [window for window in found if isinstance(window, int)]
+        if len(windows) < len(found):
             await client.aclose()
             raise EngineError(f"not every replica can serve {self.model!r}: {self.replicas.report()}")
-        return _Serving(client, loop, serving.names, hidden_size, min(n for n in found if isinstance(n, int)))
+        return replace(serving, max_model_len=min(windows))
 
     async def _check(self, serving: _Serving, replica: Replica) -> int | str:
-        """The replica's ``max_model_len``, or why it cannot serve; noted as its last error."""
+        """The replica's ``max_model_len``, or why it cannot serve."""
         import httpx
 
         try:
-            return await check_replica(serving.client, replica.url, serving.names, serving.hidden_size)
+            found = await check_replica(serving.client, replica.url, serving.names, serving.hidden_size)
         except (EngineError, httpx.HTTPError) as error:
-            replica.last_error = self._redacted(_what(error))
-        return replica.last_error
+            return self._redacted(_what(error))
+        small = f"its max_model_len is {found}, it has to be {serving.max_model_len} as before"
+        return found if found >= serving.max_model_len else small
 
     async def _answer(self, serving: _Serving, request: Request) -> Completion:
         started = time.perf_counter()
@@ -185,7 +189,7 @@ class VLLMServerEngine:
         if not replica.live or await _is_healthy(serving.client, replica.url):
             return
         if replica.live:  # no other request has taken it out meanwhile
-            replica.live, replica.last_error = False, reason
+            replica.note(reason)
             self._returning[replica] = asyncio.create_task(self._bring_back(serving, replica))
 
     async def _bring_back(self, serving: _Serving, replica: Replica) -> None:
@@ -195,7 +199,7 @@ class VLLMServerEngine:
             failed += 1
             if await _is_healthy(serving.client, replica.url):
                 found = await self._check(serving, replica)
-                replica.live = isinstance(found, int) and found >= serving.max_model_len
+                replica.note(found if isinstance(found, str) else "")
         self._returning.pop(replica, None)
 
     def _redacted(self, text: str) -> str:

@@ -8,10 +8,22 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.engine import Completion, EngineError, Request, Sampling, check_completion, check_request
+from rollout.engine import (
+    Completion,
+    EngineError,
+    Request,
+    Sampling,
+    check_completion,
+    check_grammar,
+    check_request,
+    check_text_request,
+)
+from rollout.mas.mas import Message
+from rollout.structure import JsonSchema
 
 LABEL = "task t7, agent critic"
 SAMPLING = Sampling(max_tokens=4)
+HELLO = (Message("user", "Hello"),)
 
 
 def by_ids(*ids: int) -> Request:
@@ -70,6 +82,40 @@ def test_prompt_and_response_must_fit_exactly(prompt: int, limit: int, room: int
     else:
         with pytest.raises(EngineError, match=f"are {prompt + limit}, over"):
             check_request(request, room)
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (by_ids(1), "the request has no messages"),
+        (replace(by_ids(1), messages=()), "the request has no messages"),
+        (replace(by_embeds(torch.zeros(3, 8)), messages=HELLO), "takes text only and cannot be sent latents"),
+        (Request(LABEL, Sampling(-1.0, 4), messages=HELLO), r"the temperature is -1.0; give 0"),
+    ],
+)
+def test_what_a_text_only_engine_cannot_be_asked_is_refused(request_: Request, message: str) -> None:
+    with pytest.raises(EngineError, match=f"^{LABEL}: .*{message}"):
+        check_text_request(request_)
+
+
+def test_messages_are_all_that_a_text_only_engine_needs_and_tokens_need_none() -> None:
+    check_text_request(Request(LABEL, SAMPLING, messages=HELLO))
+    check_text_request(replace(by_ids(1, 2), messages=HELLO))
+    check_request(replace(by_ids(1, 2), messages=HELLO), 7)
+
+
+def test_a_schema_that_cannot_constrain_decoding_is_refused_with_its_path() -> None:
+    check_grammar(by_ids(1))
+    check_grammar(replace(by_ids(1), structure=JsonSchema({"type": "string"})))
+    with pytest.raises(EngineError, match=rf"^{LABEL}: the keyword \$\.items\.not cannot constrain decoding"):
+        check_grammar(replace(by_ids(1), structure=JsonSchema({"items": {"not": {}}})))
+
+
+def test_a_text_only_answer_needs_text_and_no_tokens() -> None:
+    made = answer(token_ids=(), logprobs=())
+    assert check_completion(by_ids(1), made, text_only=True) is made
+    with pytest.raises(EngineError, match=f"^{LABEL}: the engine returned no token"):
+        check_completion(by_ids(1), replace(made, text=""), text_only=True)
 
 
 def test_a_real_answer_passes_unchanged() -> None:

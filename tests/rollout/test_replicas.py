@@ -36,12 +36,12 @@ def test_one_that_was_not_tried_goes_before_a_less_loaded_one() -> None:
 def test_one_that_is_out_is_never_chosen_until_it_is_back() -> None:
     pool = replicas(2)
     first, second = pool.all
-    first.live = False
+    first.note("refused")
     assert pool.choose() is second
     assert pool.choose(tried=[second]) is second
-    second.live = False
+    second.note("refused")
     assert pool.choose() is None
-    first.live = True
+    first.note("")
     assert pool.choose() is first
 
 
@@ -54,7 +54,7 @@ def test_a_request_that_fails_is_in_flight_no_more() -> None:
 
 def test_the_report_names_every_replica_and_its_last_error() -> None:
     pool = replicas(2)
-    pool.all[1].last_error = "ConnectError: refused"
+    pool.all[1].note("ConnectError: refused")
     assert pool.report() == "http://host:8000: no error; http://host:8001: ConnectError: refused"
 
 

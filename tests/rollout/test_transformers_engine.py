@@ -14,6 +14,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from rollout.engine import Completion, Engine, EngineError, Request, Sampling
 from rollout.event_loop import EventLoopThread
+from rollout.seeds import retry_seed
+from rollout.structure import Choices
 from rollout.transformers_engine import TransformersEngine
 
 if TYPE_CHECKING:
@@ -218,6 +220,20 @@ def test_batches_are_bounded_and_sorted_by_length(
     loop.run(engine.close())
     lengths = sorted(request.length for request in requests)
     assert shapes == [(2, lengths[1]), (2, lengths[3]), (1, lengths[4])]
+
+
+def test_an_answer_that_does_not_hold_to_its_structure_is_sampled_again_under_the_next_seed(
+    engine: TransformersEngine, loop: EventLoopThread, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    free = request_of(tokenizer, "Who?", Sampling(1.0, 6, seed=5))
+    again = replace(free, sampling=replace(free.sampling, seed=retry_seed(5, 1)))
+    first, second = answers(loop, engine, free, again)
+    assert first.text.strip() != second.text.strip() != ""
+    (held,) = answers(loop, engine, replace(free, structure=Choices((second.text.strip(),))))
+    assert (held.text, held.token_ids, held.retries) == (second.text.strip(), second.token_ids, 1)
+    assert (held.prompt_tokens, held.completion_tokens) == (2 * free.length, len(first.token_ids + second.token_ids))
+    with pytest.raises(EngineError, match=r"agent solver: .* after 3 attempt.* is none of \['no such text'\]"):
+        answers(loop, engine, replace(free, structure=Choices(("no such text",))))
 
 
 def test_times_add_up(engine: TransformersEngine, loop: EventLoopThread, tokenizer: PreTrainedTokenizerBase) -> None:

@@ -21,6 +21,7 @@ from rollout.engine import Completion, Engine, EngineError, Request, Sampling
 from rollout.event_loop import EventLoopThread
 from rollout.mas.mas import Message
 from rollout.prompt import render
+from rollout.structure import Choices, JsonSchema
 from rollout.transformers_engine import TransformersEngine
 from rollout.vllm_engine import VLLMEngine, _environment
 
@@ -186,6 +187,29 @@ def test_a_shared_prefix_is_served_from_the_cache(
         assert (first.cached_tokens or 0) < 128
         assert (again.cached_tokens or 0) >= 128
         assert_same([again], [first])
+
+
+def test_structures_constrain_decoding_for_both_prompt_forms(
+    vllm_engine: VLLMEngine, loop: EventLoopThread, model: PreTrainedModel, prompts: list[tuple[int, ...]]
+) -> None:
+    note = JsonSchema(
+        {
+            "type": "object",
+            "properties": {"sure": {"type": "boolean"}},
+            "required": ["sure"],
+            "additionalProperties": False,
+        }
+    )
+    for prompt in (prompts[0], embedded(model, prompts[0])):
+        request = request_of(prompt, Sampling(1.0, 24, seed=3))
+        choices, json = (replace(request, structure=each) for each in (Choices(("go to desk 1", "look")), note))
+        made = answers(loop, vllm_engine, [choices, json])
+        assert made[0].text in ("go to desk 1", "look")
+        assert made[1].text in ('{"sure":true}', '{"sure":false}')  # white space is no part of the grammar
+    with pytest.raises(EngineError, match=r"task q0, agent assistant: .* after 1 attempt.*'length'"):
+        answers(loop, vllm_engine, [replace(json, sampling=Sampling(1.0, 2, seed=3))])
+    with pytest.raises(EngineError, match=r"agent assistant: the keyword \$\.multipleOf cannot constrain decoding"):
+        answers(loop, vllm_engine, [replace(json, structure=JsonSchema({"multipleOf": 3}))])
 
 
 @pytest.mark.parametrize(
