@@ -84,7 +84,7 @@ def _probe_embeds(hidden_size: int) -> torch.Tensor:
 
 def _answer(response: httpx.Response) -> Any:
     if response.status_code != 200:
-        raise EngineError(f"HTTP {response.status_code} from {response.url.path}: {response.text[:300]}")
+        raise EngineError(f"HTTP {response.status_code} from {response.url.path}: {response.text}")
     try:
         return response.json()
     except json.JSONDecodeError as error:

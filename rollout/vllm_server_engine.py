@@ -1,7 +1,7 @@
 """One or many ``vllm serve`` replicas over HTTP, with token and embedding prompts.
 
-    python -m vllm.entrypoints.openai.api_server --model MODEL --port 8000 --enable-prompt-embeds \\
-        --logprobs-mode processed_logprobs --enable-prompt-tokens-details --enable-per-request-metrics \\
+    vllm serve MODEL --port 8000 --enable-prompt-embeds --logprobs-mode processed_logprobs \\
+        --enable-prompt-tokens-details --enable-per-request-metrics \\
         --structured-outputs-config '{"backend": "xgrammar", "disable_any_whitespace": true}'
 
 The first two flags are checked at the start. The others give cached tokens, times, and JSON that wastes no tokens on
@@ -145,7 +145,7 @@ class VLLMServerEngine:
         off_loop = request.prompt_embeds is not None
         body = await asyncio.to_thread(completion_body, request) if off_loop else completion_body(request)
         tried: list[Replica] = []
-        fault = ""
+        reason = ""
         for retries in range(self.max_retries + 1):
             replica = self.replicas.choose(tried)
             if replica is None:
@@ -160,9 +160,9 @@ class VLLMServerEngine:
                 if completion.finish_reason in ("stop", "length"):
                     return completion
                 response = f"the server gave up (finish reason {completion.finish_reason!r})"
-            fault = f"{replica.url}: {self._redacted(response)}"
-            await self._suspect(serving, replica, self._redacted(response))
-        raise EngineError(f"{request.label}: {len(tried)} attempts failed, the last one on {fault}")
+            reason = self._redacted(response)
+            await self._suspect(serving, replica, reason)
+        raise EngineError(f"{request.label}: {len(tried)} attempts failed, the last one on {tried[-1].url}: {reason}")
 
     async def _post(self, serving: _Serving, replica: Replica, body: bytes) -> httpx.Response | str:
         """The response, or what went wrong that another replica may do better."""
@@ -176,12 +176,12 @@ class VLLMServerEngine:
             except httpx.HTTPError as error:
                 return _what(error)
         if response.status_code >= 500 or response.status_code in _OVERLOADED:
-            return f"HTTP {response.status_code}: {response.text[:_SHOWN]}"
+            return f"HTTP {response.status_code}: {response.text}"
         return response
 
     def _refuse(self, request: Request, response: httpx.Response) -> None:
         if response.status_code != 200:
-            said = self._redacted(response.text[:_SHOWN])
+            said = self._redacted(response.text)
             raise EngineError(f"{request.label}: vLLM refused the request (HTTP {response.status_code}: {said})")
 
     async def _suspect(self, serving: _Serving, replica: Replica, reason: str) -> None:
@@ -203,7 +203,8 @@ class VLLMServerEngine:
         self._returning.pop(replica, None)
 
     def _redacted(self, text: str) -> str:
-        return self.api_key.redact(text) if self.api_key else text
+        """Shortened after that: the rest of a key that was cut would stand as it is."""
+        return (self.api_key.redact(text) if self.api_key else text)[:_SHOWN]
 
 
 async def _is_healthy(client: httpx.AsyncClient, url: str) -> bool:

@@ -16,7 +16,7 @@ from data.assets import resolve_model
 from eval.bench.tcp_proxy import free_port
 from rollout.vllm_engine import VLLMEngine
 
-READY_WITHIN_S = 300.0
+READY_WITHIN_S = 540.0
 STOPPED_WITHIN_S = 20.0
 
 
@@ -31,7 +31,7 @@ def vllm_serve(model: str, max_model_len: int, max_num_seqs: int, log: Path) -> 
         log: file for what it says.
 
     Raises:
-        RuntimeError: it died, or did not answer in five minutes; the message ends with the end of the log.
+        RuntimeError: it died, or did not answer in nine minutes; the message ends with the end of the log.
     """
     port = free_port()
     engine = VLLMEngine(model, "float32", max_model_len, max_num_seqs, kv_cache_gib=1)
@@ -51,7 +51,6 @@ def vllm_serve(model: str, max_model_len: int, max_num_seqs: int, log: Path) -> 
 
 def _command(engine: VLLMEngine, port: int) -> list[str]:
     flags = {
-        "--model": resolve_model(engine.model),
         "--host": "127.0.0.1",
         "--port": port,
         "--dtype": engine.dtype,
@@ -65,7 +64,7 @@ def _command(engine: VLLMEngine, port: int) -> list[str]:
     switches = ["--enable-prompt-embeds", "--enable-prompt-tokens-details", "--enable-per-request-metrics"]
     switches += ["--no-enable-chunked-prefill", "--enforce-eager", "--disable-uvicorn-access-log"]
     values = [str(part) for flag in flags.items() for part in flag]
-    return [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *values, *switches]
+    return [sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", resolve_model(engine.model), *values, *switches]
 
 
 def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
