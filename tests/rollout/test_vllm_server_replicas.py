@@ -245,10 +245,15 @@ def test_every_replica_is_checked_at_the_start(
         pass
 
 
-def test_a_server_that_is_no_vllm_is_said_to_be_none(loop: EventLoopThread, tiny_model_dir: Path) -> None:
-    for reply, message in ((Reply(404, {}), "HTTP 404 from /v1/models"), (Reply(body="<p>Hi</p>"), "a vLLM server?")):
-        with pytest.raises(EngineError, match=message), connected(loop, tiny_model_dir, lambda asked, r=reply: r):
-            pass
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [(Reply(404, {}), "HTTP 404 from /v1/models"), (Reply(body="<p>Hi</p>"), "/v1/models does not answer in JSON")],
+)
+def test_a_server_that_is_no_vllm_is_said_to_be_none(
+    loop: EventLoopThread, tiny_model_dir: Path, reply: Reply, message: str
+) -> None:
+    with pytest.raises(EngineError, match=message), connected(loop, tiny_model_dir, lambda asked: reply):
+        pass
 
 
 def test_the_smallest_window_rules(loop: EventLoopThread, tiny_model_dir: Path) -> None:
