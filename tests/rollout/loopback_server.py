@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Asked:
-    """``body`` is what the JSON says, ``None`` without one."""
+    """``body`` is what the JSON says, ``None`` without one; ``headers`` by names in Title-Case."""
 
     method: str
     path: str
@@ -55,7 +55,12 @@ def loopback_server(reply: Callable[[Asked], Reply]) -> Iterator[LoopbackServer]
 
         def answer(self) -> None:
             text = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            asked = Asked(self.command, self.path, dict(self.headers), json.loads(text) if text else None)
+            asked = Asked(
+                self.command,
+                self.path,
+                {name.title(): value for name, value in self.headers.items()},
+                json.loads(text) if text else None,
+            )
             server.asked.append(asked)
             send(self, reply(asked))
 
