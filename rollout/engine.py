@@ -15,7 +15,14 @@ LOWEST_TEMPERATURE = 0.01
 
 
 class EngineError(RuntimeError):
-    """A request that could not be answered. The message names the task and agent, the cause, and what to do."""
+    """A request that could not be answered. The message names the task and agent, the cause, and what to do.
+
+    It costs the episode that asked; the engine serves the others.
+    """
+
+
+class EngineDiedError(EngineError):
+    """The engine can serve nobody any more (it died, was closed, or never started): it ends the run."""
 
 
 @dataclass(frozen=True)
@@ -111,11 +118,16 @@ class Engine(Protocol):
         ...
 
     async def generate(self, request: Request) -> Completion:
-        """Answer one request. Raises :class:`EngineError`; never returns a completion without tokens."""
+        """Answer one request; never return a completion without tokens.
+
+        Raises:
+            EngineDiedError: the engine can serve nobody any more.
+            EngineError: this request cannot be answered.
+        """
         ...
 
     async def close(self) -> None:
-        """Free what ``start`` took; requests still waiting raise :class:`EngineError`. Idempotent."""
+        """Free what ``start`` took; requests still waiting raise :class:`EngineDiedError`. Idempotent."""
         ...
 
 

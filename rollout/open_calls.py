@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from rollout.engine import EngineError
+from rollout.engine import EngineDiedError
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ class OpenCalls:
         """Await ``call``; cancelling the caller cancels it.
 
         Raises:
-            EngineError: :meth:`close` came first; or what ``call`` raised.
+            EngineDiedError: :meth:`close` came first; or what ``call`` raised.
         """
         task = asyncio.create_task(call)
         self._running.add(task)
@@ -32,7 +32,7 @@ class OpenCalls:
             task.cancel()
             self._running.discard(task)
         if task.cancelled():
-            raise EngineError(f"{label}: the {self._name} engine was closed before it answered")
+            raise EngineDiedError(f"{label}: the {self._name} engine was closed before it answered")
         return task.result()
 
     async def close(self) -> None:

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from rollout.api_key import ApiKey
-from rollout.engine import Completion, EngineError, Request, check_completion, check_text_request
+from rollout.engine import Completion, EngineDiedError, EngineError, Request, check_completion, check_text_request
 from rollout.open_calls import OpenCalls
 from rollout.structured_answer import structured_answer
 
@@ -68,7 +68,7 @@ class OpenAIEngine:
     async def generate(self, request: Request) -> Completion:
         client = self._client
         if client is None:
-            raise EngineError(f"{request.label}: the OpenAI engine was not started")
+            raise EngineDiedError(f"{request.label}: the OpenAI engine was not started")
         check_text_request(request)
         call = structured_answer(request, lambda attempt: self._answer(client, attempt), self.structure_attempts)
         return await self._calls.run(request.label, call)

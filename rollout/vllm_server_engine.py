@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING
 from data.assets import resolve_model
 from rollout.api_key import ApiKey
 from rollout.completions_api import completion_body, completion_of
-from rollout.engine import Completion, EngineError, Request, check_completion, check_grammar, check_request
+from rollout.engine import (
+    Completion,
+    EngineDiedError,
+    EngineError,
+    Request,
+    check_completion,
+    check_grammar,
+    check_request,
+)
 from rollout.open_calls import OpenCalls
 from rollout.replica_check import check_replica
 from rollout.replicas import Replica, Replicas, wait_s
@@ -92,7 +100,7 @@ class VLLMServerEngine:
     async def generate(self, request: Request) -> Completion:
         serving = self._serving
         if serving is None:
-            raise EngineError(f"{request.label}: the vLLM server engine was not started")
+            raise EngineDiedError(f"{request.label}: the vLLM server engine was not started")
         check_request(request, serving.max_model_len, serving.hidden_size)
         check_grammar(request)
         call = structured_answer(request, lambda attempt: self._answer(serving, attempt), attempts=1)
@@ -150,7 +158,7 @@ class VLLMServerEngine:
         for retries in range(self.max_retries + 1):
             replica = self.replicas.choose(tried)
             if replica is None:
-                raise EngineError(f"{request.label}: no replica is left ({self.replicas.report()})")
+                raise EngineDiedError(f"{request.label}: no replica is left ({self.replicas.report()})")
             if replica in tried:
                 await asyncio.sleep(wait_s(retries - 1))
             tried.append(replica)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from rollout.engine import EngineError
+from rollout.engine import EngineDiedError
 from rollout.open_calls import OpenCalls
 
 
@@ -45,7 +45,7 @@ def test_closing_ends_every_call_with_an_engine_error_of_its_own() -> None:
         outcome = await asyncio.gather(*waiting, return_exceptions=True)
         messages = [f"task t{n}, agent a: the test engine was closed before it answered" for n in range(3)]
         assert [str(failure) for failure in outcome] == messages
-        assert all(isinstance(failure, EngineError) for failure in outcome)
+        assert all(isinstance(failure, EngineDiedError) for failure in outcome)
         await calls.close()
 
     asyncio.run(run())

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from rollout.engine import Completion, Engine, EngineError, Request, Sampling
+from rollout.engine import Completion, Engine, EngineDiedError, EngineError, Request, Sampling
 from rollout.event_loop import EventLoopThread
 from rollout.structure import Choices, JsonSchema
 from rollout.vllm_server_engine import VLLMServerEngine
@@ -166,7 +166,7 @@ def test_when_none_is_left_the_error_names_every_replica(loop: EventLoopThread, 
     with connected(loop, tiny_model_dir, *replicas) as (engine, servers):
         for replica in replicas:
             replica.down = True
-        with pytest.raises(EngineError, match=r"^task t7, agent solver: no replica is left") as failure:
+        with pytest.raises(EngineDiedError, match=r"^task t7, agent solver: no replica is left") as failure:
             answers(loop, engine, [ASK])
         for server in servers:
             assert f"{server.url}: RemoteProtocolError: Server disconnected" in str(failure.value)
