@@ -8,13 +8,21 @@ from typing import Protocol
 
 import torch
 
+from rollout.mas.mas import Message
 from rollout.structure import Structure
 
 LOWEST_TEMPERATURE = 0.01
 
 
 class EngineError(RuntimeError):
-    """A request that could not be answered. The message names the task and agent, the cause, and what to do."""
+    """A request that could not be answered. The message names the task and agent, the cause, and what to do.
+
+    It costs the episode that asked; the engine serves the others.
+    """
+
+
+class EngineDiedError(EngineError):
+    """The engine can serve nobody any more (it died, was closed, or never started): it ends the run."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +41,39 @@ class Sampling:
 
 
 @dataclass(frozen=True)
+class CallKey:
+    """Which call of a run a request is: its seed is derived from this, and a replay finds its answer by it.
+
+    Attributes:
+        phase, step: :class:`rollout.settings.Phase`.
+        task: its id.
+        member: place in the group of G episodes of the task.
+        call: place within the episode, in the order in which calls were made.
+        agent: who speaks.
+    """
+
+    phase: str
+    step: int
+    task: str
+    member: int
+    call: int
+    agent: str
+
+
+@dataclass(frozen=True)
 class Request:
-    """One call of one agent. Exactly one of ``prompt_ids`` and ``prompt_embeds`` is given.
+    """One call of one agent.
+
+    An engine that takes tokens needs exactly one of ``prompt_ids`` and ``prompt_embeds`` and ignores ``messages``;
+    one that is :attr:`Engine.text_only` needs ``messages`` and ignores ``prompt_ids``.
 
     Attributes:
         prompt_ids: token ids of the whole prompt.
         prompt_embeds: ``[seq, hidden]`` input embeddings of the whole prompt (pure, never mixed with ids).
+        messages: the chat before its template, memory text included.
         label: ``"task <id>, agent <name>"``, for error messages.
         structure: what the response may look like, ``None`` for anything.
+        key: which call this is, where it belongs to an episode.
     """
 
     label: str
@@ -48,6 +81,8 @@ class Request:
     prompt_ids: tuple[int, ...] | None = None
     prompt_embeds: torch.Tensor | None = None
     structure: Structure | None = None
+    messages: tuple[Message, ...] | None = None
+    key: CallKey | None = None
 
     @property
     def length(self) -> int:
@@ -68,6 +103,10 @@ class Completion:
         finish_reason: ``stop`` (end-of-turn sampled) or ``length``.
         cached_tokens: prompt tokens served from the prefix cache, ``None`` when the engine does not tell.
         wall_s, first_token_s, queue_s: seconds; the latter two ``None`` when the engine does not tell.
+        retries: attempts before the one that counted.
+        prompt_tokens: prompt positions read for this call, latents and earlier attempts included;
+            ``None``: those of the request, read once.
+        completion_tokens: tokens sampled for this call, earlier attempts included; ``None``: ``token_ids``.
     """
 
     text: str
@@ -78,24 +117,37 @@ class Completion:
     wall_s: float
     first_token_s: float | None
     queue_s: float | None
+    retries: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
 
 
 class Engine(Protocol):
     """Asynchronous generation. ``start`` is idempotent; many coroutines may await ``generate`` at once.
 
     All three coroutines run on one event loop, the one of :class:`rollout.event_loop.EventLoopThread`.
+
+    Attributes:
+        text_only: takes ``messages``, not tokens or embeddings, and does not tell what tokens it sampled.
     """
+
+    text_only: bool
 
     async def start(self) -> None:
         """Load what is needed. Raises :class:`EngineError` when that fails."""
         ...
 
     async def generate(self, request: Request) -> Completion:
-        """Answer one request. Raises :class:`EngineError`; never returns a completion without tokens."""
+        """Answer one request; never return a completion without tokens.
+
+        Raises:
+            EngineDiedError: the engine can serve nobody any more.
+            EngineError: this request cannot be answered.
+        """
         ...
 
     async def close(self) -> None:
-        """Free what ``start`` took; requests still waiting raise :class:`EngineError`. Idempotent."""
+        """Free what ``start`` took; requests still waiting raise :class:`EngineDiedError`. Idempotent."""
         ...
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from data.assets import resolve_model
-from rollout.engine import Completion, EngineError, Request, Sampling, check_completion, check_request
+from rollout.engine import Completion, EngineDiedError, EngineError, Request, Sampling, check_completion, check_request
 
 if TYPE_CHECKING:
     from vllm import SamplingParams
@@ -38,6 +38,8 @@ class VLLMEngine:
         gpu_memory_utilization: share of the GPU that vLLM takes; the trainer needs the rest.
         cpu_threads: OpenMP threads of vLLM's process on a CPU; ``None``: all cores but one, which feeds the engine.
     """
+
+    text_only = False
 
     def __init__(
         self,
@@ -72,7 +74,7 @@ class VLLMEngine:
     async def generate(self, request: Request) -> Completion:
         llm = self._llm
         if llm is None:
-            raise EngineError(f"{request.label}: the vLLM engine was not started")
+            raise EngineDiedError(f"{request.label}: the vLLM engine was not started")
         check_request(request, self.max_model_len, llm.model_config.get_inputs_embeds_size())
         from vllm.exceptions import VLLMError
 
@@ -80,9 +82,9 @@ class VLLMEngine:
         try:
             output = await self._last_output(llm, request)
         except VLLMError as error:
-            raise EngineError(
-                f"{request.label}: {_what_happened(error, closed=self._llm is None, died=llm.errored)}"
-            ) from error
+            closed = self._llm is None
+            kind = EngineDiedError if closed or llm.errored else EngineError
+            raise kind(f"{request.label}: {_what_happened(error, closed=closed, died=llm.errored)}") from error
         if output is None:
             raise EngineError(f"{request.label}: vLLM returned nothing")
         return check_completion(request, _completion(output, time.perf_counter() - started))

@@ -60,7 +60,7 @@ def run_concurrent(engine: VLLMEngine, episodes: int, max_tokens: int) -> tuple[
     benchmark = ShortAnswerQA()
     settings = RolloutSettings(max_tokens=max_tokens, max_concurrent=episodes)
     tokenizer = AutoTokenizer.from_pretrained(resolve_model(MODEL))
-    runner = EpisodeRunner(engine, AutoGen(), tokenizer, _no_latents, benchmark.score, settings, loop=EventLoopThread())
+    runner = EpisodeRunner(engine, AutoGen(), tokenizer, _no_latents, benchmark, settings, loop=EventLoopThread())
     tasks = benchmark.tasks("train")
     runner.run(tasks[episodes : episodes + 4], 1, Phase("warm-up", 0, 0, 1.0), None)
     started = time.perf_counter()
