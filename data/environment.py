@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from data.task import Score, Task
 
@@ -43,11 +43,20 @@ class Environment(Protocol):
         ...
 
 
+@runtime_checkable
 class World(Protocol):
-    """A benchmark whose tasks are acted out; its scores come from the environment."""
+    """A benchmark whose tasks are acted out; its scores come from the environment.
+
+    An episode that is not done after ``max_steps`` actions ends there.
+    """
 
     name: str
     max_steps: int
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The keys of every score; a class attribute does."""
+        ...
 
     def environment(self, task: Task) -> Environment:
         """A fresh environment for ``task``."""
