@@ -29,10 +29,10 @@ def test_what_is_missing_is_lost_and_what_is_there_twice_or_was_not_asked_for_is
 
 
 def test_a_killed_proxy_is_a_replica_that_dies_and_comes_back(tiny_model_dir: Path, tmp_path: Path) -> None:
-    replica = ScriptedReplica(model=str(tiny_model_dir), max_model_len=2048, delay_s=0.3)
+    replica = ScriptedReplica(model=str(tiny_model_dir), max_model_len=2048, delay_s=0.5)
     with loopback_server(replica) as server:
         port = int(server.url.rpartition(":")[2])
-        trials = Bench(str(tiny_model_dir), port, 6, 16, tmp_path / "trace.jsonl").run(2, random.Random(5))
+        trials = Bench(str(tiny_model_dir), port, 6, 16, tmp_path / "trace.jsonl").run(2, random.Random(21))
     assert [(trial.lost, trial.doubled) for trial in trials] == [(0, 0), (0, 0)]
     assert sum(trial.resent for trial in trials) > 0
 
