@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from data.task import Score, Task
 
@@ -43,10 +43,15 @@ class Environment(Protocol):
         ...
 
 
+@runtime_checkable
 class World(Protocol):
-    """A benchmark whose tasks are acted out; its scores come from the environment."""
+    """A benchmark whose tasks are acted out; its scores come from the environment.
+
+    ``metrics`` are the keys of every score. An episode that is not done after ``max_steps`` actions ends there.
+    """
 
     name: str
+    metrics: tuple[str, ...]
     max_steps: int
 
     def environment(self, task: Task) -> Environment:

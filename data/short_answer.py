@@ -54,6 +54,8 @@ class ShortAnswerQA:
             splits by row number. ``None`` takes them from the hub through ``datasets``.
     """
 
+    metrics = ("exact_match", "token_f1", "lax_match")
+
     def __init__(self, source: Source = "sample", path: str | Path | None = None) -> None:
         if source not in _LAYOUT:
             raise ValueError(f"unknown source {source!r}; there are {', '.join(_LAYOUT)}")

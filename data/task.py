@@ -34,9 +34,14 @@ class Task:
 
 
 class Benchmark(Protocol):
-    """A named set of tasks with an official scoring rule."""
+    """A named set of tasks with an official scoring rule.
+
+    ``metrics`` are the keys of every score. A benchmark whose scores take long (they run code, say) has an attribute
+    ``slow_scoring = True``: they are then taken on threads of their own.
+    """
 
     name: str
+    metrics: tuple[str, ...]
 
     def tasks(self, split: str) -> Sequence[Task]:
         """All tasks of ``split`` in a fixed order. Raises ``ValueError`` for an unknown split."""

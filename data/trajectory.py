@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from data.task import Score, Task
@@ -38,6 +38,7 @@ class Step:
         logprobs: the engine's log-probability of each sampled token, at the sampling temperature.
         finish_reason: ``stop`` or ``length``.
         entry_ids: memory entries that were injected.
+        call: place within the episode in the order in which calls were made; calls that were broken off leave gaps.
     """
 
     agent: str
@@ -51,13 +52,17 @@ class Step:
     finish_reason: str
     entry_ids: tuple[str, ...]
     cost: Cost
+    call: int = 0
 
 
 @dataclass(frozen=True)
 class Trajectory:
     """τ of one episode. ``member`` is its place in the group of G trajectories of one task.
 
-    ``failure`` says why an episode has no answer of its own, ``None`` for one that came to its end.
+    Attributes:
+        answer: the final answer; where a world was acted in, the actions taken, one a line.
+        failure: why the episode did not come to its end (:mod:`rollout.failure`), ``None`` for one that did.
+        wall_s: seconds of wall clock from its first call to its score. Two runs are equal whatever they took.
     """
 
     task: Task
@@ -67,6 +72,7 @@ class Trajectory:
     answer: str
     score: Score
     failure: str | None = None
+    wall_s: float = field(default=0.0, compare=False)
 
 
 def trajectory_text(trajectory: Trajectory) -> str:
@@ -96,6 +102,7 @@ def trajectory_from_dict(state: Mapping[str, Any]) -> Trajectory:
         answer=str(state["answer"]),
         score=dict(state["score"]),
         failure=state["failure"],
+        wall_s=float(state["wall_s"]),
     )
 
 

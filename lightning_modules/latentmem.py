@@ -35,6 +35,7 @@ from lightning_modules.token_scores import AgentCall
 from memory.encoder import Encoder
 from memory.experience_bank import ExperienceBank, Key
 from rollout.engine import Engine
+from rollout.failure import broke_off, check_any_finished
 from rollout.mas.mas import MAS
 from rollout.runner import EpisodeRunner, Phase, RolloutSettings
 from rollout.teacher import teacher_forced_steps
@@ -133,7 +134,7 @@ class LatentMem(L.LightningModule):
             self.mas,
             self.backbone.tokenizer,
             self.backbone.embed,
-            benchmark.score,
+            benchmark,
             self.rollout_settings,
             TraceWriter(trace) if trace is not None else None,
         )
@@ -174,7 +175,7 @@ class LatentMem(L.LightningModule):
     def _collect(self, batch: StageBatch) -> None:
         """Episodes without memory fill the bank (App. B.4.2)."""
         self._rollout(batch, 1, self.bank_settings.collect_temperature, None)
-        self.bank.append(self.trajectories)
+        self.bank.append([trajectory for trajectory in self.trajectories if not broke_off(trajectory)])
 
     def _warm_start(self, batch: StageBatch) -> None:
         """Maximum likelihood of the reference answer in every call (ours; see ``rollout/teacher.py``)."""
@@ -254,7 +255,7 @@ class LatentMem(L.LightningModule):
     def _append_experience(self) -> None:
         """B ← B ∪ {τ_new} (Eq. 4), in task order."""
         members = {"all": self.lmpo.group_size, "one": 1, "none": 0}[self.bank_settings.append]
-        self.bank.append([trajectory for trajectory in self.trajectories if trajectory.member < members])
+        self.bank.append([t for t in self.trajectories if t.member < members and not broke_off(t)])
 
     # ------------------------------------------------------------------ shared by the stages
 
@@ -265,6 +266,8 @@ class LatentMem(L.LightningModule):
             self.trajectories = self.runner.run(
                 batch.tasks, group_size, phase, memory, lambda done, total: self._progress("rollout", done, total)
             )
+        check_any_finished(self.trajectories)
+        self._log("rollout", {"failed": sum(map(broke_off, self.trajectories)) / len(self.trajectories)})
         self._log(batch.stage, lmpo_log.rollout_metrics(self.trajectories, self._seconds["rollout"]))
 
     def _compose_for(self, tasks: Sequence[Task]) -> Composed:

@@ -17,8 +17,8 @@ def rollout_metrics(trajectories: Sequence[Trajectory], seconds: float) -> dict[
     sampled = sum(step.cost.completion_tokens for step in steps)
     return {
         **{f"score/{name}": sum(t.score[name] for t in trajectories) / len(trajectories) for name in names},
-        "response_tokens": sampled / len(steps),
-        "cut_off": sum(step.finish_reason == "length" for step in steps) / len(steps),
+        "response_tokens": sampled / max(1, len(steps)),
+        "cut_off": sum(step.finish_reason == "length" for step in steps) / max(1, len(steps)),
         "rollout_tokens_per_s": sampled / seconds,
     }
 

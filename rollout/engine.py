@@ -41,6 +41,26 @@ class Sampling:
 
 
 @dataclass(frozen=True)
+class CallKey:
+    """Which call of a run a request is: its seed is derived from this, and a replay finds its answer by it.
+
+    Attributes:
+        phase, step: :class:`rollout.settings.Phase`.
+        task: its id.
+        member: place in the group of G episodes of the task.
+        call: place within the episode, in the order in which calls were made.
+        agent: who speaks.
+    """
+
+    phase: str
+    step: int
+    task: str
+    member: int
+    call: int
+    agent: str
+
+
+@dataclass(frozen=True)
 class Request:
     """One call of one agent.
 
@@ -53,6 +73,7 @@ class Request:
         messages: the chat before its template, memory text included.
         label: ``"task <id>, agent <name>"``, for error messages.
         structure: what the response may look like, ``None`` for anything.
+        key: which call this is, where it belongs to an episode.
     """
 
     label: str
@@ -61,6 +82,7 @@ class Request:
     prompt_embeds: torch.Tensor | None = None
     structure: Structure | None = None
     messages: tuple[Message, ...] | None = None
+    key: CallKey | None = None
 
     @property
     def length(self) -> int:

@@ -150,16 +150,29 @@ def render(
     """
     if injection not in ("before_generation_prompt", "after_generation_prompt"):
         raise ValueError(f"injection is {injection!r}; give before_generation_prompt or after_generation_prompt")
-    last = _last_user(messages)
-    content = messages[last].content.rstrip()
-    if memory_text:
-        content = memory_slot.format(memory=memory_text, prompt=content).rstrip()
-    turns = [*messages[:last], replace(messages[last], content=content), *messages[last + 1 :]]
+    turns, last = with_memory(messages, memory_text, memory_slot), _last_user(messages)
     before, after = _split(tokenizer, turns, last)
     head, tail = _token_ids(tokenizer, before), _token_ids(tokenizer, after)
     if injection == "after_generation_prompt":
         head, tail = head + tail, ()
-    return RenderedPrompt("\n\n".join(turn.content for turn in turns), head, tail)
+    return RenderedPrompt(prompt_text(turns), head, tail)
+
+
+def with_memory(messages: Sequence[Message], memory_text: str, memory_slot: str = MEMORY_SLOT) -> tuple[Message, ...]:
+    """``messages`` with ``memory_text`` in the slot of the last user message; an empty text leaves it as it is.
+
+    Raises ``ValueError`` when there is no user message.
+    """
+    last = _last_user(messages)
+    content = messages[last].content.rstrip()
+    if memory_text:
+        content = memory_slot.format(memory=memory_text, prompt=content).rstrip()
+    return (*messages[:last], replace(messages[last], content=content), *messages[last + 1 :])
+
+
+def prompt_text(turns: Sequence[Message]) -> str:
+    """The messages without the chat template, as a trace shows them."""
+    return "\n\n".join(turn.content for turn in turns)
 
 
 def _split(tokenizer: PreTrainedTokenizerBase, turns: Sequence[Message], last: int) -> tuple[str, str]:

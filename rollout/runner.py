@@ -7,69 +7,43 @@ trajectories are returned in the order in which episodes were asked for, and mem
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from data.task import Score, Task
-from data.trajectory import Cost, Step, Trajectory
-from memory.memory import Agent, Memory, Recall
-from rollout.engine import Completion, Engine, Request, Sampling
+from data.environment import World
+from data.task import Benchmark, Task
+from data.trajectory import Trajectory
+from memory.memory import Agent, Memory
+from rollout.call import Caller
+from rollout.engine import Engine
+from rollout.episode import Episode, Stage
 from rollout.event_loop import EventLoopThread
-from rollout.mas.mas import MAS, Message
-from rollout.prompt import Injection, RenderedPrompt, load_prompts, render
-from rollout.seeds import call_seed
-from rollout.structure import Structure
+from rollout.in_order import cancel, in_order
+from rollout.mas.mas import MAS
+from rollout.settings import Phase, RolloutSettings
 from rollout.trace import TraceWriter
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-T = TypeVar("T")
+__all__ = ["EpisodeRunner", "OnEpisode", "Phase", "RolloutSettings", "RunInterrupted"]
 
 OnEpisode = Callable[[int, int], None]
 """Called with (episodes finished, episodes in all), on the event loop's thread."""
 
-
-@dataclass(frozen=True)
-class RolloutSettings:
-    """How agents sample.
-
-    Attributes:
-        max_tokens: response limit (paper, LatentMem Table 3).
-        max_concurrent: episodes in flight at once (ours).
-        injection: where latents go in a prompt (ours: before the generation prompt).
-    """
-
-    max_tokens: int = 4096
-    max_concurrent: int = 256
-    injection: Injection = "before_generation_prompt"
-
-    def __post_init__(self) -> None:
-        if self.max_tokens < 1 or self.max_concurrent < 1:
-            raise ValueError(
-                f"rollout.max_tokens is {self.max_tokens} and rollout.max_concurrent {self.max_concurrent}; "
-                "both must be at least 1"
-            )
+AHEAD = 4
+"""A stream runs ahead of its slowest episode, and of its consumer, by this many times ``max_concurrent`` (ours)."""
 
 
-@dataclass(frozen=True)
-class Phase:
-    """What a batch of episodes is for: goes into seeds and into the trace.
+class RunInterrupted(KeyboardInterrupt):
+    """Ctrl-C. ``finished`` holds the trajectories that were there, in order, and were not handed over before."""
 
-    Attributes:
-        name: ``collect``, ``lmpo``, ``validate`` or ``eval/<memory>``.
-        step: training iteration.
-        run_seed: of the whole run.
-        temperature: 0 is greedy (paper: 1.0 in training, 0 at evaluation).
-    """
-
-    name: str
-    step: int
-    run_seed: int
-    temperature: float
+    def __init__(self, finished: Sequence[Trajectory]) -> None:
+        super().__init__(f"interrupted; {len(finished)} finished episodes are kept")
+        self.finished = tuple(finished)
 
 
 class EpisodeRunner:
@@ -80,10 +54,13 @@ class EpisodeRunner:
         mas: which agents act and in what order.
         tokenizer: of the engine's model, with a chat template.
         embed: token ids ``[seq]`` to input embeddings ``[seq, hidden]``; used for prompts with latents only.
-        score: the benchmark's rule.
+        benchmark: scores answers, or is the world that is acted in.
         settings: limits and injection.
-        trace: where each agent call leaves a line, if anywhere.
+        trace: where episodes and their agent calls leave lines, in order, as they finish.
         loop: the thread that drives the engine; one is made when none is given.
+
+    Raises:
+        ValueError: a setting that does not go with ``benchmark``.
     """
 
     def __init__(
@@ -92,19 +69,20 @@ class EpisodeRunner:
         mas: MAS,
         tokenizer: PreTrainedTokenizerBase,
         embed: Callable[[torch.Tensor], torch.Tensor],
-        score: Callable[[Task, str], Score],
+        benchmark: Benchmark | World,
         settings: RolloutSettings,
         trace: TraceWriter | None = None,
         loop: EventLoopThread | None = None,
     ) -> None:
+        _check(benchmark, settings)
         self.engine = engine
         self.mas = mas
-        self.tokenizer = tokenizer
-        self.embed = embed
-        self.score = score
+        self.benchmark = benchmark
         self.settings = settings
         self.trace = trace
         self.loop = loop or EventLoopThread()
+        self._caller = Caller(engine, tokenizer, embed, settings.injection)
+        self._pool = ThreadPoolExecutor(thread_name_prefix="rollout-blocking")
         self._own_loop = loop is None
 
     def run(
@@ -117,150 +95,143 @@ class EpisodeRunner:
     ) -> list[Trajectory]:
         """``group_size`` episodes of every task, in the order task by task, member by member.
 
-        The memory is prepared on the caller's thread, where its autograd and autocast modes hold.
+        The memory is prepared on the caller's thread, where its autograd and autocast modes hold. A failed episode is
+        among the trajectories (:mod:`rollout.failure`).
 
         Raises:
-            EngineError: the first one that an episode met; the other episodes are cancelled.
+            EngineDiedError: nobody can be served; the other episodes are cancelled. What had finished is in the trace.
+            RunInterrupted: on Ctrl-C, with the finished trajectories.
         """
-        if memory is not None:
-            memory.prepare(tasks, self._agents(tasks))
-        trajectories = self.loop.run(self._run_all(tasks, group_size, phase, memory, on_episode))
-        if self.trace is not None:
-            self.trace.write(phase.name, phase.step, trajectories)
-        return trajectories
+        finished: list[Trajectory] = []
+        stage = self._prepare(tasks, phase, memory)
+        room = asyncio.Semaphore(max(1, len(tasks) * group_size))
+
+        def keep(trajectory: Trajectory) -> None:
+            finished.append(trajectory)
+            room.release()
+
+        try:
+            self.loop.run(self._produce(stage, tasks, group_size, on_episode, room, keep))
+        except KeyboardInterrupt as interrupt:
+            raise RunInterrupted(finished) from interrupt
+        return finished
+
+    def stream(
+        self,
+        tasks: Sequence[Task],
+        group_size: int,
+        phase: Phase,
+        memory: Memory | None,
+        on_episode: OnEpisode | None = None,
+    ) -> Iterator[Trajectory]:
+        """The trajectories of :meth:`run` one by one, none of them kept: memory stays bounded however many there are.
+
+        Leaving the loop over it cancels what still runs. Raises what :meth:`run` raises.
+        """
+        stage = self._prepare(tasks, phase, memory)
+        room = asyncio.Semaphore(AHEAD * self.settings.max_concurrent)
+        shelf = _Shelf(room)
+        self.loop.run(shelf.fill(self._produce(stage, tasks, group_size, on_episode, room, shelf.put)))
+        try:
+            while taken := self.loop.run(shelf.take()):
+                yield from taken
+        except KeyboardInterrupt as interrupt:
+            raise RunInterrupted(self.loop.run(shelf.clear())) from interrupt
+        finally:
+            if not self.loop.closed:
+                self.loop.run(shelf.clear())
 
     def close(self) -> None:
         """Stop the engine, and the event loop if it was made here; idempotent."""
+        self._pool.shutdown()
         if self.loop.closed:
             return
         self.loop.run(self.engine.close())
         if self._own_loop:
             self.loop.close()
 
-    async def _run_all(
-        self,
-        tasks: Sequence[Task],
-        group_size: int,
-        phase: Phase,
-        memory: Memory | None,
-        on_episode: OnEpisode | None,
-    ) -> list[Trajectory]:
-        await self.engine.start()
-        places = asyncio.Semaphore(self.settings.max_concurrent)
-        total, finished = len(tasks) * group_size, 0
-
-        async def episode(task: Task, member: int) -> Trajectory:
-            nonlocal finished
-            async with places:
-                trajectory = await self._episode(task, member, phase, memory)
-            finished += 1
-            if on_episode is not None:
-                on_episode(finished, total)
-            return trajectory
-
-        return await _all_or_none([episode(task, member) for task in tasks for member in range(group_size)])
+    def _prepare(self, tasks: Sequence[Task], phase: Phase, memory: Memory | None) -> Stage:
+        if memory is not None:
+            memory.prepare(tasks, self._agents(tasks))
+        return Stage(self.mas, self.benchmark, self._caller, self.settings, self._pool, phase, memory)
 
     def _agents(self, tasks: Sequence[Task]) -> tuple[Agent, ...]:
         agents = {agent: None for domain in {task.domain: None for task in tasks} for agent in self.mas.agents(domain)}
         return tuple(agents)
 
-    async def _episode(self, task: Task, member: int, phase: Phase, memory: Memory | None) -> Trajectory:
-        steps: dict[int, Step] = {}
-        calls: list[asyncio.Task[str]] = []
-
-        def act(agent: Agent, messages: Sequence[Message], structure: Structure | None = None) -> asyncio.Task[str]:
-            calls.append(asyncio.create_task(speak(len(calls), agent, messages, structure)))
-            return calls[-1]
-
-        async def speak(call: int, agent: Agent, messages: Sequence[Message], structure: Structure | None) -> str:
-            seed = call_seed(phase.run_seed, phase.step, task.id, member, call)
-            sampling = Sampling(phase.temperature, self.settings.max_tokens, seed)
-            steps[call] = await self._call(task, agent, messages, sampling, structure, memory)
-            return steps[call].output
-
-        try:
-            answer = await self.mas.run(task, act)
-        finally:
-            await _cancel(calls)  # when one call failed, its siblings would go on for nobody
-        return Trajectory(
-            task=task,
-            mas=self.mas.name,
-            member=member,
-            steps=tuple(steps[call] for call in sorted(steps)),
-            answer=answer,
-            score=self.score(task, answer),
-        )
-
-    async def _call(
+    async def _produce(
         self,
-        task: Task,
-        agent: Agent,
-        messages: Sequence[Message],
-        sampling: Sampling,
-        structure: Structure | None,
-        memory: Memory | None,
-    ) -> Step:
-        context = "\n".join(message.content for message in messages)
-        recall = memory.recall(task, agent, context) if memory is not None else Recall()
-        prompt = render(
-            self.tokenizer,
-            messages,
-            recall.text,
-            injection=self.settings.injection,
-            memory_slot=load_prompts(task.domain).memory_slot,
+        stage: Stage,
+        tasks: Sequence[Task],
+        group_size: int,
+        on_episode: OnEpisode | None,
+        room: asyncio.Semaphore,
+        hand_over: Callable[[Trajectory], None],
+    ) -> None:
+        """Run all episodes; each goes to the trace and then to ``hand_over`` once all before it have."""
+        total, done = len(tasks) * group_size, 0
+
+        async def episode(task: Task, member: int) -> Trajectory:
+            nonlocal done
+            trajectory = await Episode(stage, task, member).run()
+            done += 1
+            if on_episode is not None:
+                on_episode(done, total)
+            return trajectory
+
+        def emit(trajectory: Trajectory) -> None:
+            if self.trace is not None:
+                self.trace.write(stage.phase.name, stage.phase.step, [trajectory])
+            hand_over(trajectory)
+
+        await self.engine.start()
+        jobs = (episode(task, member) for task in tasks for member in range(group_size))
+        await in_order(jobs, min(self.settings.max_concurrent, total), room, emit)
+
+
+class _Shelf:
+    """Where finished trajectories lie until the caller takes them. All coroutines run on the event loop."""
+
+    def __init__(self, room: asyncio.Semaphore) -> None:
+        self._room = room
+        self._finished: list[Trajectory] = []
+        self._changed = asyncio.Event()
+
+    async def fill(self, producer: Coroutine[Any, Any, None]) -> None:
+        """Let ``producer`` put trajectories here."""
+        self._producer = asyncio.create_task(producer)
+        self._producer.add_done_callback(lambda _: self._changed.set())
+
+    def put(self, trajectory: Trajectory) -> None:
+        self._finished.append(trajectory)
+        self._changed.set()
+
+    async def take(self) -> list[Trajectory]:
+        """What has finished, at least one; nothing when there will be no more. Raises what the producer raised."""
+        await self._changed.wait()
+        taken, self._finished = self._finished, []
+        if not taken:
+            await self._producer
+        if not self._producer.done():
+            self._changed.clear()
+        for _ in taken:
+            self._room.release()
+        return taken
+
+    async def clear(self) -> list[Trajectory]:
+        """Cancel the producer; what is left."""
+        await cancel([self._producer])
+        left, self._finished = self._finished, []
+        return left
+
+
+def _check(benchmark: Benchmark | World, settings: RolloutSettings) -> None:
+    if not benchmark.metrics:
+        raise ValueError(f"benchmark {benchmark.name!r} has no metrics; name the keys of its scores")
+    if isinstance(benchmark, World):
+        if benchmark.max_steps < 1:
+            raise ValueError(f"the world {benchmark.name!r} has max_steps {benchmark.max_steps}; give at least 1")
+    elif settings.constrained_actions:
+        raise ValueError(
+            f"rollout.constrained_actions is on, but benchmark {benchmark.name!r} lists no actions; it is no world"
         )
-        request = self._request(f"task {task.id}, agent {agent.name}", prompt, recall.latents, sampling)
-        completion = await self.engine.generate(replace(request, structure=structure))
-        return _step(agent, prompt, recall, completion)
-
-    def _request(self, label: str, prompt: RenderedPrompt, latents: torch.Tensor | None, sampling: Sampling) -> Request:
-        ids = prompt.prefix_ids + prompt.suffix_ids
-        if latents is None:
-            return Request(label, sampling, prompt_ids=ids)
-        with torch.no_grad():
-            words = self.embed(torch.tensor(ids))
-        cut = len(prompt.prefix_ids)
-        embeds = torch.cat([words[:cut], latents.detach().to(words), words[cut:]])
-        return Request(label, sampling, prompt_embeds=embeds)
-
-
-async def _all_or_none(episodes: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """Results in the order given. The first exception, or a cancellation from outside, cancels the rest."""
-    running = [asyncio.create_task(episode) for episode in episodes]
-    try:
-        return list(await asyncio.gather(*running))
-    finally:
-        await _cancel(running)
-
-
-async def _cancel(tasks: Sequence[asyncio.Task[Any]]) -> None:
-    """End what still runs and wait for it to clean up."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _step(agent: Agent, prompt: RenderedPrompt, recall: Recall, completion: Completion) -> Step:
-    latent_tokens = 0 if recall.latents is None else int(recall.latents.shape[0])
-    return Step(
-        agent=agent.name,
-        role=agent.role,
-        prompt=prompt.text,
-        output=completion.text,
-        prefix_ids=prompt.prefix_ids,
-        suffix_ids=prompt.suffix_ids,
-        output_ids=completion.token_ids,
-        logprobs=completion.logprobs,
-        finish_reason=completion.finish_reason,
-        entry_ids=recall.entry_ids,
-        cost=Cost(
-            prompt_tokens=len(prompt.prefix_ids) + len(prompt.suffix_ids),
-            completion_tokens=len(completion.token_ids),
-            latent_tokens=latent_tokens,
-            cached_tokens=completion.cached_tokens,
-            wall_s=completion.wall_s,
-            first_token_s=completion.first_token_s,
-            queue_s=completion.queue_s,
-            retries=completion.retries,
-        ),
-    )

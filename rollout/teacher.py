@@ -63,6 +63,7 @@ def teacher_forced_steps(
                 finish_reason="stop",
                 entry_ids=(),
                 cost=cost,
+                call=len(steps),
             )
         )
         return output

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from data.assets import resolve_model
-from rollout.engine import Completion, EngineError, Request, check_completion, check_request
+from rollout.counters import Counters
+from rollout.engine import Completion, EngineDiedError, EngineError, Request, check_completion, check_request
 from rollout.seeded_sampler import SeededSampler
 from rollout.structured_answer import structured_answer
 
@@ -31,10 +32,10 @@ class _Waiting:
     answer: asyncio.Future[Completion]
     arrived: float
 
-    def fail(self, reason: str, cause: BaseException | None = None) -> None:
-        """Raise an :class:`EngineError` where the answer is awaited."""
+    def fail(self, kind: type[EngineError], reason: str, cause: BaseException | None = None) -> None:
+        """Raise an error of ``kind`` where the answer is awaited."""
         if not self.answer.done():
-            failure = EngineError(f"{self.request.label}: {reason}")
+            failure = kind(f"{self.request.label}: {reason}")
             failure.__cause__ = cause
             self.answer.set_exception(failure)
 
@@ -77,6 +78,7 @@ class TransformersEngine:
         self.max_batch = max_batch
         self.device = device
         self.structure_attempts = structure_attempts
+        self.counters = Counters()
         self._shared: _Loaded | None = None
         self._loaded: _Loaded | None = None
         self._waiting: list[_Waiting] = []
@@ -95,18 +97,20 @@ class TransformersEngine:
 
     async def _answer(self, request: Request) -> Completion:
         if self._loaded is None:
-            raise EngineError(f"{request.label}: the transformers engine was not started")
+            raise EngineDiedError(f"{request.label}: the transformers engine was not started")
         check_request(request, self.max_model_len, self._loaded.model.get_input_embeddings().weight.shape[1])
         waiting = _Waiting(request, asyncio.get_running_loop().create_future(), time.perf_counter())
         self._waiting.append(waiting)
         if self._worker is None or self._worker.done():
             self._worker = asyncio.create_task(self._drain(self._loaded))
-        return check_completion(request, await waiting.answer)
+        completion = check_completion(request, await waiting.answer)
+        self.counters.count(request, completion)
+        return completion
 
     async def close(self) -> None:
         abandoned, self._waiting = [*self._waiting, *self._running], []
         for waiting in abandoned:
-            waiting.fail("the transformers engine was closed before it answered")
+            waiting.fail(EngineDiedError, "the transformers engine was closed before it answered")
         if self._worker is not None:
             await asyncio.wait([self._worker])  # its batch stops at the next token, since nobody waits for it
         self._loaded = self._worker = None
@@ -139,7 +143,7 @@ def _settle(batch: Sequence[_Waiting], work: asyncio.Task[list[Completion]]) -> 
     error = work.exception()
     for row, waiting in enumerate(batch):
         if error is not None:
-            waiting.fail(f"transformers failed while answering ({error!r})", error)
+            waiting.fail(EngineError, f"transformers failed while answering ({error!r})", error)
         elif not waiting.answer.done():  # else its caller was cancelled
             waiting.answer.set_result(work.result()[row])
 

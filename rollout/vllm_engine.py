@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from data.assets import resolve_model
 from rollout.completions_api import structure_fields
-from rollout.engine import Completion, EngineError, Request, check_completion, check_grammar, check_request
+from rollout.engine import (
+    Completion,
+    EngineDiedError,
+    EngineError,
+    Request,
+    check_completion,
+    check_grammar,
+    check_request,
+)
 from rollout.structured_answer import structured_answer
 
 if TYPE_CHECKING:
@@ -76,7 +84,7 @@ class VLLMEngine:
     async def generate(self, request: Request) -> Completion:
         llm = self._llm
         if llm is None:
-            raise EngineError(f"{request.label}: the vLLM engine was not started")
+            raise EngineDiedError(f"{request.label}: the vLLM engine was not started")
         check_request(request, self.max_model_len, llm.model_config.get_inputs_embeds_size())
         check_grammar(request)
         return await structured_answer(request, lambda attempt: self._answer(llm, attempt), attempts=1)
@@ -88,9 +96,9 @@ class VLLMEngine:
         try:
             output = await self._last_output(llm, request)
         except VLLMError as error:
-            raise EngineError(
-                f"{request.label}: {_what_happened(error, closed=self._llm is None, died=llm.errored)}"
-            ) from error
+            closed = self._llm is None
+            kind = EngineDiedError if closed or llm.errored else EngineError
+            raise kind(f"{request.label}: {_what_happened(error, closed=closed, died=llm.errored)}") from error
         if output is None:
             raise EngineError(f"{request.label}: vLLM returned nothing")
         return check_completion(request, _completion(output, time.perf_counter() - started))

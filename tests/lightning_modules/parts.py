@@ -52,6 +52,7 @@ class TinyBenchmark:
     """Eight questions. ``letters`` is a graded reward that even a random model gets now and then."""
 
     name = "tiny"
+    metrics = ("exact_match", "letters")
 
     def __init__(self, items: Sequence[tuple[str, str]] = ITEMS, constant: float | None = None) -> None:
         self._tasks = [Task(f"t{place}", ask, (answer,), self.name) for place, (ask, answer) in enumerate(items)]
