@@ -51,7 +51,8 @@ def _record(where: str, line: str) -> TracedCall | TracedEpisode:
     for name, value in raw.items():
         if not _CHECKS[types[name]](value):
             raise ValueError(f"{where}: {kind}.{name} must be {types[name]}, got {value!r:.80}")
-    return KINDS[kind](**{name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()})
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()}
+    return KINDS[kind](**values)
 
 
 def _check_episode(where: str, episode: TracedEpisode, calls: Sequence[TracedCall]) -> None:

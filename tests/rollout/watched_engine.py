@@ -1,4 +1,4 @@
-"""An engine that answers from a function, in an order of its own, and writes down what it was asked."""
+"""An engine in front of another: it lets answers come back in an order of its own and writes down what it was asked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rollout.engine import Completion, EngineError, Request
+from rollout.engine import Completion, Engine, EngineError, Request
+from rollout.replay_engine import ReplayEngine
 
 
 def echo(request: Request) -> str:
@@ -15,13 +16,15 @@ def echo(request: Request) -> str:
 
 
 @dataclass
-class ScriptedEngine:
-    """``delays`` shuffles the order of answers: each waits a random number of event-loop turns below it."""
+class WatchedEngine:
+    """Over a script by default. Each answer waits a random number of event-loop turns below ``delays``."""
 
-    reply: Callable[[Request], str] = echo
+    engine: Engine = field(default_factory=lambda: ReplayEngine(script=echo))
     delays: int = 1
     seed: int = 0
     fails: Callable[[Request], bool] = lambda request: False
+    error: type[EngineError] = EngineError
+    text_only: bool = False
     asked: list[Request] = field(default_factory=list)
     answered: list[str] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
@@ -33,6 +36,7 @@ class ScriptedEngine:
 
     async def start(self) -> None:
         self.starts += 1
+        await self.engine.start()
 
     async def generate(self, request: Request) -> Completion:
         self.asked.append(request)
@@ -42,14 +46,21 @@ class ScriptedEngine:
             for _ in range(random.Random(f"{self.seed} {request.sampling.seed}").randrange(self.delays)):
                 await asyncio.sleep(0)
             if self.fails(request):
-                raise EngineError(f"{request.label}: the script says so")
+                raise self.error(f"{request.label}: the script says so")
+            completion = await self.engine.generate(request)
         except asyncio.CancelledError:
             self.cancelled.append(request.label)
             raise
         finally:
             self.in_flight -= 1
         self.answered.append(request.label)
-        return Completion(self.reply(request), (7, 2), (-0.25, -0.5), "stop", 3, 0.4, 0.2, 0.1)
+        return completion
 
     async def close(self) -> None:
         self.closes += 1
+        await self.engine.close()
+
+
+def says(answer: str) -> WatchedEngine:
+    """The same answer to everything."""
+    return WatchedEngine(ReplayEngine(script=lambda request: answer))
