@@ -99,7 +99,7 @@ def test_closing_cancels_what_still_runs() -> None:
 def test_ctrl_c_cancels_and_waits_for_the_clean_up() -> None:
     """In a process of its own: the signal must reach a main thread that waits in ``run``."""
     code = """
-import asyncio, sys, threading, time
+import asyncio, signal
 from rollout.event_loop import EventLoopThread
 
 async def job():
@@ -110,6 +110,7 @@ async def job():
         await asyncio.sleep(0.3)
         print("cleaned up", flush=True)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would ignore it
 loop = EventLoopThread()
 try:
     loop.run(job())
