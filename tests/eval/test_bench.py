@@ -81,6 +81,13 @@ def test_a_figure_that_is_no_number_is_refused() -> None:
         result_line("rollout", of_limit=float("inf"))
 
 
+def test_rows_stand_in_the_same_line_and_are_checked_too() -> None:
+    line = result_line("rollout", of_limit=0.91237, rows=[{"mas": "autogen", "of_limit": 0.91237, "calls": 64}])
+    assert json.loads(line)["rows"] == [{"mas": "autogen", "of_limit": 0.9124, "calls": 64}]
+    with pytest.raises(ValueError, match=r"bench rollout: rows\[0\].of_limit is nan"):
+        result_line("rollout", rows=[{"of_limit": float("nan")}])
+
+
 def test_compare_alternates_and_takes_ratios_of_pairs() -> None:
     now, order = [0.0], ""
     durations = {"a": iter([9.0, 4.0, 6.0, 10.0]), "b": iter([9.0, 2.0, 2.0, 2.0])}
