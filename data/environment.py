@@ -47,12 +47,16 @@ class Environment(Protocol):
 class World(Protocol):
     """A benchmark whose tasks are acted out; its scores come from the environment.
 
-    ``metrics`` are the keys of every score. An episode that is not done after ``max_steps`` actions ends there.
+    An episode that is not done after ``max_steps`` actions ends there.
     """
 
     name: str
-    metrics: tuple[str, ...]
     max_steps: int
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The keys of every score; a class attribute does."""
+        ...
 
     def environment(self, task: Task) -> Environment:
         """A fresh environment for ``task``."""

@@ -36,12 +36,16 @@ class Task:
 class Benchmark(Protocol):
     """A named set of tasks with an official scoring rule.
 
-    ``metrics`` are the keys of every score. A benchmark whose scores take long (they run code, say) has an attribute
-    ``slow_scoring = True``: they are then taken on threads of their own.
+    One whose scores take long (they run code, say) has an attribute ``slow_scoring = True``: they are then taken on
+    threads of their own.
     """
 
     name: str
-    metrics: tuple[str, ...]
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The keys of every score; a class attribute does."""
+        ...
 
     def tasks(self, split: str) -> Sequence[Task]:
         """All tasks of ``split`` in a fixed order. Raises ``ValueError`` for an unknown split."""

@@ -14,6 +14,7 @@ from eval.rows import Outcome, outcome_of
 from lightning_modules.latentmem import LatentMem
 from memory.memory import Memory
 from memory.text import TextMemory
+from rollout.failure import check_any_finished
 from rollout.runner import EpisodeRunner, Phase
 
 CHECKPOINTS: Mapping[str, tuple[str, ...]] = {
@@ -66,6 +67,7 @@ def answer_all(
         with torch.no_grad():
             trajectories = runner.run(tasks, 1, Phase(f"eval/{name}", 0, 0, temperature=0.0), memory)
         seconds[name] = time.perf_counter() - started
+        check_any_finished(trajectories)  # else a table of zeros would say that the memory is bad
         outcomes[name] = [outcome_of(trajectory) for trajectory in trajectories]
         print(f"{name}: {len(tasks)} items in {seconds[name]:.1f} s", flush=True)
     return Answers(outcomes, seconds)

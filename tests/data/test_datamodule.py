@@ -28,6 +28,7 @@ def loader(count: int = 6, seed: int = 0, **stages: StageSettings) -> StagedLoad
 
 class TwoSplits:
     name = "tiny"
+    metrics = ("exact_match",)
 
     def tasks(self, split: str) -> Sequence[Task]:
         return tasks({"train": 10, "test": 4}[split])

@@ -238,7 +238,11 @@ def test_loggers_get_the_figures_of_their_own_stage_only(tiny_model_dir: Path, t
     with path.open() as file:
         rows = list(csv.DictReader(file))
     shown = [{name.split("/")[0] for name, value in row.items() if value and "/" in name} for row in rows]
-    assert shown == [{"collect", "seconds", "bank"}, {"sft", "seconds", "bank"}, {"lmpo", "seconds", "bank"}]
+    assert shown == [
+        {"collect", "rollout", "seconds", "bank"},
+        {"sft", "seconds", "bank"},
+        {"lmpo", "rollout", "seconds", "bank"},
+    ]
     assert [row["step"] for row in rows] == ["0", "1", "2"]
 
 

@@ -75,7 +75,8 @@ def test_no_more_are_started_than_may_run_or_have_room(most: int, room: int, see
 
 def test_without_room_nothing_starts_until_a_consumer_gives_some_back() -> None:
     async def run() -> tuple[list[int], list[int]]:
-        room, emitted = asyncio.Semaphore(2), []
+        emitted: list[int] = []
+        room = asyncio.Semaphore(2)
         running = asyncio.create_task(in_order((after(0, n) for n in range(5)), 4, room, emitted.append))
         await after(50, 0)
         before = list(emitted)

@@ -139,7 +139,7 @@ def test_the_later_line_of_a_call_counts(make: Callable[..., EpisodeRunner], tmp
     """A run that was interrupted and resumed has written some calls twice."""
     writer = TraceWriter(tmp_path / "trace.jsonl")
     for answer in ("lost", "kept"):
-        make(WatchedEngine(ReplayEngine(script=lambda _, a=answer: a)), trace=writer).run(TASKS[:1], 1, PHASE, None)  # type: ignore[misc]
+        make(WatchedEngine(ReplayEngine(script=lambda _, a=answer: a)), trace=writer).run(TASKS[:1], 1, PHASE, None)
     (made,) = make(ReplayEngine(trace=writer.path)).run(TASKS[:1], 1, PHASE, None)
     assert made.answer == "kept"
 
@@ -167,5 +167,5 @@ def test_it_is_chosen_in_a_config_by_its_class_path(recorded: Path) -> None:
     parser = ArgumentParser()
     parser.add_argument("--engine", type=Engine)
     arguments = ["--engine=rollout.replay_engine.ReplayEngine", f"--engine.trace={recorded}"]
-    engine = parser.instantiate_classes(parser.parse_args(arguments)).engine
+    engine = parser.instantiate(parser.parse_args(arguments)).engine
     assert isinstance(engine, ReplayEngine)

@@ -17,11 +17,12 @@ from data.trajectory import Trajectory
 from rollout.engine import EngineDiedError
 from rollout.event_loop import EventLoopThread
 from rollout.mas.macnet import MacNet
+from rollout.replay_engine import ReplayEngine
 from rollout.runner import AHEAD, EpisodeRunner
 from rollout.trace import TraceWriter
 from rollout.trace_reader import read_trace
 from tests.rollout.parts import PHASE, TASKS, FixedMemory, identity, make_runner
-from tests.rollout.watched_engine import WatchedEngine, says
+from tests.rollout.watched_engine import WatchedEngine
 
 
 @pytest.fixture
@@ -88,12 +89,12 @@ def test_a_dead_engine_ends_the_stream_after_what_had_finished(make: Callable[..
 
 def live_trajectories() -> int:
     gc.collect()
-    return sum(isinstance(each, Trajectory) for each in gc.get_objects())
+    return sum(type(each) is Trajectory for each in gc.get_objects())
 
 
 def test_finished_episodes_are_not_kept(make: Callable[..., EpisodeRunner], tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path / "trace.jsonl")
-    runner = make(says("Lima"), trace=writer, max_concurrent=4)
+    runner = make(ReplayEngine(script=lambda request: "Lima"), trace=writer, max_concurrent=4)
     before, most = live_trajectories(), 0
     for number, _ in enumerate(runner.stream(many(400), 1, PHASE, None)):
         if number % 50 == 0:
@@ -103,7 +104,8 @@ def test_finished_episodes_are_not_kept(make: Callable[..., EpisodeRunner], tmp_
 
 
 def test_memory_does_not_grow_with_the_number_of_episodes(make: Callable[..., EpisodeRunner], tmp_path: Path) -> None:
-    runner = make(says("x" * 500), trace=TraceWriter(tmp_path / "trace.jsonl"), max_concurrent=4, max_tokens=999)
+    engine = ReplayEngine(script=lambda request: "x" * 500)
+    runner = make(engine, trace=TraceWriter(tmp_path / "trace.jsonl"), max_concurrent=4, max_tokens=999)
 
     def peak(episodes: int) -> int:
         tasks = many(episodes)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +109,6 @@ def test_one_record_is_in_memory_at_a_time(path: Path) -> None:
 
 
 @pytest.mark.parametrize("record", [TracedCall, TracedEpisode])
-def test_the_documentation_names_every_field(record: type) -> None:
+def test_the_documentation_names_every_field(record: type[TracedCall] | type[TracedEpisode]) -> None:
     text = DOCS.read_text(encoding="utf-8")
-    assert [name for name in record.__dataclass_fields__ if f"`{name}`" not in text] == []
+    assert [field.name for field in fields(record) if f"`{field.name}`" not in text] == []

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from data.environment import Environment, Observation, World
 from data.task import Score, Task
-from memory.memory import Agent
+from memory.memory import Agent, Recall
 from rollout.engine import Request
 from rollout.event_loop import EventLoopThread
 from rollout.mas.mas import Act, Message
@@ -172,7 +173,7 @@ def test_memory_is_asked_about_the_task_as_it_was_given(make: Callable[..., Epis
     seen: list[Task] = []
 
     class Notes(FixedMemory):
-        def recall(self, task: Task, agent: Agent, context: str) -> object:  # type: ignore[override]
+        def recall(self, task: Task, agent: Agent, context: str) -> Recall:
             seen.append(task)
             return super().recall(task, agent, context)
 
@@ -282,8 +283,8 @@ def test_an_interrupted_world_is_closed_after_its_step(
 
     submit = asyncio.run_coroutine_threadsafe
 
-    def submit_and_interrupt(*args: object) -> object:
-        future = submit(*args)  # type: ignore[arg-type]
+    def submit_and_interrupt(coroutine: Any, on: asyncio.AbstractEventLoop) -> Any:
+        future: Any = submit(coroutine, on)
         monkeypatch.setattr(future, "result", interrupted)
         return future
 
