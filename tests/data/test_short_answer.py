@@ -153,3 +153,8 @@ def test_overlapping_splits_are_errors() -> None:
 def test_scoring_uses_every_alias() -> None:
     gold = Task(id="1", question="?", answers=("United States", "USA"), benchmark="sample")
     assert ShortAnswerQA().score(gold, "<answer>the U.S.A.</answer>")["exact_match"] == 1.0
+
+
+def test_metrics_are_the_keys_of_every_score() -> None:
+    benchmark = ShortAnswerQA()
+    assert tuple(benchmark.score(benchmark.tasks("test")[0], "Paris")) == benchmark.metrics
