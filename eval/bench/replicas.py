@@ -84,7 +84,7 @@ class Bench:
             AutoGen(),
             AutoTokenizer.from_pretrained(model),
             _no_latents,
-            self.benchmark.score,
+            self.benchmark,
             RolloutSettings(max_tokens=max_tokens, max_concurrent=episodes),
             TraceWriter(trace),
             self.loop,

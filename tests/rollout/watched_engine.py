@@ -30,7 +30,6 @@ class WatchedEngine:
     cancelled: list[str] = field(default_factory=list)
     starts: int = 0
     closes: int = 0
-    text_only: bool = False
     in_flight: int = 0
     most_in_flight: int = 0
 
