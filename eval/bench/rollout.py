@@ -1,12 +1,13 @@
 """Every MAS at once on vLLM, against vLLM's own limit; AutoGen also one call after another on transformers.
 
-The agents write and review small programs, so that responses have the length of work, not of a name. Three ways over the
-same model, prompts and response lengths, in one run, in tokens sampled a second:
+The agents write and review small programs, so that responses have the length of work, not of a name. Three ways over
+the same model, prompts and response lengths, in one run, in tokens sampled a second:
 
     concurrent   ``EpisodeRunner`` on ``VLLMEngine``, all episodes of a MAS at once
     limit        vLLM's offline ``LLM.generate`` over the very prompts of the concurrent run, in one call, which no
                  order among calls holds back; as many at once as there are episodes, as in the concurrent run
-    sequential   AutoGen's calls, one after another, by transformers' ``generate`` (a few episodes; the rate is constant)
+    sequential   AutoGen's calls, one after another, by transformers' ``generate`` (of a few episodes; the rate is
+                 constant)
 
 The result's ``of_limit`` and ``vs_sequential`` are AutoGen's; ``rows`` has every MAS.
 """
