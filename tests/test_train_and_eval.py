@@ -18,6 +18,8 @@ from eval.cli import main as evaluate
 from lightning_modules.cli import build, train
 from lightning_modules.latentmem import LatentMem
 from rollout.mas.dylan import DyLAN
+from rollout.trace import TracedCall
+from rollout.trace_reader import read_trace
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 
@@ -78,11 +80,11 @@ def test_tensorboard_has_every_figure(config: Path) -> None:
 
 def test_the_trace_has_a_line_for_every_call(config: Path) -> None:
     run = train(["--config", str(config)]).run_directory
-    lines = [json.loads(line) for line in (run / "trace.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = [record for record in read_trace(run / "trace.jsonl") if isinstance(record, TracedCall)]
     # AutoGen has two calls: 2 steps x 2 tasks without memory, 2 steps x 2 tasks x G = 2 with it.
     assert len(lines) == 2 * (2 * 2) + 2 * (2 * 2 * 2)
-    assert {line["latent_tokens"] for line in lines if line["phase"] == "collect"} == {0}
-    assert {line["latent_tokens"] for line in lines if line["phase"] == "lmpo"} == {2}
+    assert {line.latent_tokens for line in lines if line.phase == "collect"} == {0}
+    assert {line.latent_tokens for line in lines if line.phase == "lmpo"} == {2}
 
 
 def test_a_stopped_run_goes_on_in_its_directory_and_ends_the_same(

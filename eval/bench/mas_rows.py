@@ -1,25 +1,19 @@
-"""Every MAS on vLLM at once, in tokens sampled a second, against vLLM's own limit over the same prompts.
-
-    concurrent   ``EpisodeRunner`` on ``VLLMEngine``, all episodes at once
-    limit        vLLM's offline ``LLM.generate`` over the very prompts of the concurrent run, in one call
-
-One engine runs all MAS one after another, then one offline engine all their prompts. Both decode as many calls at once
-as the engine's ``max_num_seqs``; the limit is held back by no order among calls.
-"""
+"""Tokens a second of every MAS on one engine, and of the offline engine over the very same prompts."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
 import torch
 
 from data.assets import resolve_model
-from data.trajectory import Step
-from eval.bench.programs import Programs
+from data.trajectory import Step, Trajectory
+from eval.bench.programs import TASKS, Programs
+from rollout.engine import Engine
 from rollout.event_loop import EventLoopThread
 from rollout.failure import check_any_finished
 from rollout.mas.mas import MAS
@@ -27,13 +21,25 @@ from rollout.runner import EpisodeRunner, Phase, RolloutSettings
 from rollout.vllm_engine import VLLMEngine
 
 MODEL = "smollm2-135m-instruct"
-EPISODES = len(Programs().tasks("bench"))
 SYSTEMS: Mapping[str, str] = {
     "autogen": "rollout.mas.autogen.AutoGen",
     "macnet": "rollout.mas.macnet.MacNet",
     "camel": "rollout.mas.camel.CAMEL",
     "dylan": "rollout.mas.dylan.DyLAN",
 }
+WARM_UP = [replace(task, question="Write a program.") for task in TASKS[:4]]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a MAS did, all episodes at once, and in how many seconds."""
+
+    made: tuple[Trajectory, ...]
+    seconds: float
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return tuple(step for trajectory in self.made for step in trajectory.steps)
 
 
 @dataclass(frozen=True)
@@ -48,58 +54,46 @@ class Row:
     limit: float
     of_limit: float
 
-
-@dataclass(frozen=True)
-class Measured:
-    """What a MAS did at once, and in how many seconds."""
-
-    steps: tuple[Step, ...]
-    failed: int
-    seconds: float
+    def __str__(self) -> str:
+        rates = f"{self.concurrent:8.1f} of {self.limit:8.1f} tokens/s = {self.of_limit:.3f}"
+        return f"{self.mas:8} {rates}  {self.calls} calls, {self.failed} episodes failed"
 
 
-def load_systems(names: Sequence[str]) -> dict[str, MAS]:
+def bench_engine(max_model_len: int, threads: int, at_once: int) -> VLLMEngine:
+    """The engine of the quickstart, with room for ``at_once`` calls."""
+    return VLLMEngine(MODEL, "float32", max_model_len, max_num_seqs=at_once, kv_cache_gib=1, cpu_threads=threads)
+
+
+def load_systems(names: Iterable[str]) -> dict[str, MAS]:
     """The MAS of each name, with its own defaults."""
     paths = {name: SYSTEMS[name].rpartition(".") for name in names}
     return {name: getattr(import_module(module), cls)() for name, (module, _, cls) in paths.items()}
 
 
-def mas_rows(engine: VLLMEngine, measured: Mapping[str, Measured], episodes: int) -> list[Row]:
-    """Each MAS's row, from what :func:`run_systems` found and the limit. Prints each."""
-    rates = limit_rates(engine, {name: each.steps for name, each in measured.items()})
-    rows = [_row(name, each, rates[name]) for name, each in measured.items()]
-    for row in rows:
-        print(
-            f"{row.mas:8} {row.concurrent:8.1f} of {row.limit:8.1f} tokens/s = {row.of_limit:.3f}  "
-            f"{row.calls} calls, {row.failed} of {episodes} episodes failed",
-            flush=True,
-        )
-    return rows
+def run_systems(engine: Engine, systems: Mapping[str, MAS], episodes: int, max_tokens: int) -> dict[str, Measured]:
+    """All episodes of each MAS at once, one MAS after another; start and first batch are left out of the time.
 
-
-def run_systems(engine: VLLMEngine, systems: Mapping[str, MAS], episodes: int, max_tokens: int) -> dict[str, Measured]:
-    """All episodes of each MAS at once, one MAS after another; start and first batch are left out of the time."""
+    ``engine`` is started and closed here. Raises ``RuntimeError`` when all episodes of a MAS failed.
+    """
     from transformers import AutoTokenizer
 
-    benchmark, loop, found = Programs(), EventLoopThread(), {}
+    loop, found = EventLoopThread(), {}
     settings = RolloutSettings(max_tokens=max_tokens, max_concurrent=episodes)
     tokenizer: Any = AutoTokenizer.from_pretrained(resolve_model(MODEL))
     for name, mas in systems.items():
-        runner = EpisodeRunner(engine, mas, tokenizer, _no_latents, benchmark, settings, loop=loop)
-        runner.run(benchmark.tasks("warm-up"), 1, Phase("warm-up", 0, 0, 1.0), None)
+        runner = EpisodeRunner(engine, mas, tokenizer, _no_latents, Programs(), settings, loop=loop)
+        runner.run(WARM_UP, 1, Phase("warm-up", 0, 0, 1.0), None)
         started = time.perf_counter()
-        made = runner.run(benchmark.tasks("bench")[:episodes], 1, Phase("bench", 0, 0, 1.0), None)
-        seconds = time.perf_counter() - started
+        made = runner.run(TASKS[:episodes], 1, Phase("bench", 0, 0, 1.0), None)
+        found[name] = Measured(tuple(made), time.perf_counter() - started)
         check_any_finished(made)
-        steps = tuple(step for trajectory in made for step in trajectory.steps)
-        found[name] = Measured(steps, sum(trajectory.failure is not None for trajectory in made), seconds)
     loop.run(engine.close())
     loop.close()
     return found
 
 
 def limit_rates(engine: VLLMEngine, steps: Mapping[str, Sequence[Step]]) -> dict[str, float]:
-    """Tokens a second of the offline engine by MAS: same settings, same prompts, same response lengths."""
+    """Tokens a second of one offline engine by MAS: same settings, same prompts, same response lengths."""
     from vllm import LLM
 
     with engine.environment():  # in this very process: no hand-over between processes slows the limit down
@@ -107,30 +101,34 @@ def limit_rates(engine: VLLMEngine, steps: Mapping[str, Sequence[Step]]) -> dict
     return {name: _offline_rate(llm, each) for name, each in steps.items()}
 
 
+def row(name: str, measured: Measured, limit: float) -> Row:
+    """The row of one MAS whose prompts vLLM answers at ``limit`` tokens a second."""
+    tokens, steps = sampled(measured.steps), measured.steps
+    failed = sum(trajectory.failure is not None for trajectory in measured.made)
+    concurrent = tokens / measured.seconds
+    return Row(name, len(steps), failed, tokens, concurrent, limit, concurrent / limit)
+
+
+def sampled(steps: Sequence[Step]) -> int:
+    """Tokens that the agents said."""
+    return sum(len(step.output_ids) for step in steps)
+
+
 def _offline_rate(llm: Any, steps: Sequence[Step]) -> float:
     from vllm import SamplingParams
 
     prompts: list[Any] = [{"prompt_token_ids": list(step.prefix_ids + step.suffix_ids)} for step in steps]
     sampling = [
-        SamplingParams(temperature=1.0, max_tokens=len(step.output_ids), ignore_eos=True, logprobs=0, seed=row)
-        for row, step in enumerate(steps)
+        SamplingParams(temperature=1.0, max_tokens=len(step.output_ids), ignore_eos=True, logprobs=0, seed=number)
+        for number, step in enumerate(steps)
     ]
-    # Backwards, prompts leave nothing in the prefix cache for the real ones.
+    # Backwards, prompts leave nothing in the prefix cache for the real ones. What an earlier MAS left is cleared.
     warm_up: list[Any] = [{"prompt_token_ids": prompt["prompt_token_ids"][::-1]} for prompt in prompts[:4]]
+    llm.reset_prefix_cache()
     llm.generate(warm_up, sampling[:4], use_tqdm=False)
     started = time.perf_counter()
     llm.generate(prompts, sampling, use_tqdm=False)
     return sampled(steps) / (time.perf_counter() - started)
-
-
-def _row(name: str, measured: Measured, limit: float) -> Row:
-    tokens = sampled(measured.steps)
-    concurrent = tokens / measured.seconds
-    return Row(name, len(measured.steps), measured.failed, tokens, concurrent, limit, concurrent / limit)
-
-
-def sampled(steps: Sequence[Step]) -> int:
-    return sum(len(step.output_ids) for step in steps)
 
 
 def _no_latents(ids: torch.Tensor) -> torch.Tensor:

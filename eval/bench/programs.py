@@ -1,4 +1,4 @@
-"""The work of the rollout benches: small programs, so that responses have the length of work, not of a name."""
+"""What the agents of the rollout benches work on: small programs, so that responses have the length of work."""
 
 from __future__ import annotations
 
@@ -8,26 +8,30 @@ from data.task import Score, Task
 
 RESULTS = ("sum", "product", "mean", "median", "largest value", "smallest value", "number of zeros", "range")
 INPUTS = ("a list of integers", "the digits of a number", "the lengths of the words of a text", "a dictionary's values")
+TASKS = tuple(
+    Task(
+        f"{result} of {given}",
+        f"Write a Python function `f` that returns the {result} of {given}.",
+        (),
+        "bench",
+        "code",
+    )
+    for given in INPUTS
+    for result in RESULTS
+)
+"""Problem statements for up to 32 episodes."""
 
 
 class Programs:
-    """32 problem statements. Nothing is scored: a bench counts tokens."""
+    """The benchmark of :data:`TASKS`. Only speed is measured: every answer scores."""
 
     name = "programs"
-    metrics = ("unscored",)
+    metrics = ("answered",)
 
     def tasks(self, split: str) -> Sequence[Task]:
-        """The statements; ``warm-up`` has four others."""
-        if split == "warm-up":
-            return [self._task(f"Write program number {number}.") for number in range(4)]
-        return [
-            self._task(f"Write a Python function `f` that returns the {result} of {given}.")
-            for given in INPUTS
-            for result in RESULTS
-        ]
+        """All of them, whatever the split."""
+        return TASKS
 
     def score(self, task: Task, answer: str) -> Score:
-        return {"unscored": 0.0}
-
-    def _task(self, statement: str) -> Task:
-        return Task(statement, statement, (), self.name, "code")
+        """1."""
+        return {"answered": 1.0}

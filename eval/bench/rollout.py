@@ -1,10 +1,15 @@
-"""Concurrent episodes on vLLM, against one after another on transformers and against vLLM's own limit.
+"""Every MAS at once on vLLM, against vLLM's own limit; AutoGen also one call after another on transformers.
 
-Three ways over the same model, prompts and response lengths, in one run, in tokens sampled a second:
+The agents write and review small programs, so that responses have the length of work, not of a name. Three ways over
+the same model, prompts and response lengths, in one run, in tokens sampled a second:
 
-    concurrent   ``EpisodeRunner`` on ``VLLMEngine``, all episodes at once, for each MAS
-    limit        vLLM's offline ``LLM.generate`` over the very prompts of the concurrent run, in one call
-    sequential   AutoGen's calls one after another by transformers' ``generate`` (a few episodes: the rate is constant)
+    concurrent   ``EpisodeRunner`` on ``VLLMEngine``, all episodes of a MAS at once
+    limit        vLLM's offline ``LLM.generate`` over the very prompts of the concurrent run, in one call, which no
+                 order among calls holds back; as many at once as there are episodes, as in the concurrent run
+    sequential   AutoGen's calls, one after another, by transformers' ``generate`` (of a few episodes; the rate is
+                 constant)
+
+The result's ``of_limit`` and ``vs_sequential`` are AutoGen's; ``rows`` has every MAS.
 """
 
 from __future__ import annotations
@@ -18,40 +23,36 @@ import torch
 
 from data.assets import resolve_model
 from data.trajectory import Step
-from eval.bench.mas_rows import EPISODES, MODEL, SYSTEMS, load_systems, mas_rows, run_systems, sampled
+from eval.bench.mas_rows import MODEL, SYSTEMS, bench_engine, limit_rates, load_systems, row, run_systems, sampled
+from eval.bench.programs import TASKS
 from eval.bench.result import print_result
-from rollout.vllm_engine import VLLMEngine
-
-FIRST = "autogen"
 
 
 def main(argv: Sequence[str]) -> None:
-    """Print one line a way and MAS, then the result: AutoGen's figures, and the rows of all."""
+    """Print one line for each MAS and way, then the result."""
     parser = argparse.ArgumentParser(prog="python -m eval.bench rollout", description=__doc__)
-    parser.add_argument("--mas", nargs="*", choices=SYSTEMS, default=tuple(SYSTEMS), help="beside AutoGen")
-    parser.add_argument("--episodes", type=int, default=EPISODES, choices=range(1, EPISODES + 1), metavar="N")
+    parser.add_argument("--episodes", type=int, default=32, choices=range(1, len(TASKS) + 1), metavar="1..32")
     parser.add_argument("--sequential-episodes", type=int, default=3)
     parser.add_argument("--max-tokens", type=int, default=64)
     parser.add_argument("--max-model-len", type=int, default=1024)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of each way")
     args = parser.parse_args(argv)
-    engine = VLLMEngine(
-        MODEL, "float32", args.max_model_len, max_num_seqs=args.episodes, kv_cache_gib=1, cpu_threads=args.threads
-    )
-    systems = load_systems([FIRST, *(name for name in args.mas if name != FIRST)])
-    measured = run_systems(engine, systems, args.episodes, args.max_tokens)
+    engine = bench_engine(args.max_model_len, args.threads, args.episodes)
+    measured = run_systems(engine, load_systems(SYSTEMS), args.episodes, args.max_tokens)
     torch.set_num_threads(args.threads)
-    rows = mas_rows(engine, measured, args.episodes)
-    sequential = run_sequential(measured[FIRST].steps[: 2 * args.sequential_episodes])
-    print(
-        f"sequential {sequential:6.1f} tokens/s  {args.sequential_episodes} AutoGen episodes by transformers",
-        flush=True,
-    )
+    limits = limit_rates(engine, {name: each.steps for name, each in measured.items()})
+    rows = {name: row(name, each, limits[name]) for name, each in measured.items()}
+    for each in rows.values():
+        print(each, flush=True)
+    autogen = rows["autogen"]
+    first = [step for trajectory in measured["autogen"].made[: args.sequential_episodes] for step in trajectory.steps]
+    sequential = run_sequential(first)
+    print(f"sequential  {sequential:8.1f} tokens/s  {args.sequential_episodes} episodes by transformers", flush=True)
     print_result(
         "rollout",
-        vs_sequential=rows[0].concurrent / sequential,
-        of_limit=rows[0].of_limit,
-        rows=[asdict(row) for row in rows],
+        vs_sequential=autogen.concurrent / sequential,
+        of_limit=autogen.of_limit,
+        rows=[asdict(each) for each in rows.values()],
     )
 
 

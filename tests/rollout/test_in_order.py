@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rollout.in_order import in_order
@@ -23,6 +23,7 @@ async def after(turns: int, value: int) -> int:
     most=st.integers(1, 8),
     room=st.integers(1, 8),
 )
+@settings(deadline=None)
 def test_results_come_in_the_order_asked_for_whatever_the_limits(turns: list[int], most: int, room: int) -> None:
     async def run() -> list[int]:
         places, emitted = asyncio.Semaphore(room), []
@@ -38,6 +39,7 @@ def test_results_come_in_the_order_asked_for_whatever_the_limits(turns: list[int
 
 
 @given(most=st.integers(1, 8), room=st.integers(1, 8), seed=st.integers(0, 99))
+@settings(deadline=None)
 def test_no_more_are_started_than_may_run_or_have_room(most: int, room: int, seed: int) -> None:
     rng = random.Random(seed)
     started, finished, emitted, peaks = 0, 0, 0, [0, 0]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonargparse import ArgumentParser
 
@@ -53,6 +53,7 @@ def test_a_place_that_the_script_lacks_is_an_error_that_names_it(loop: EventLoop
 
 
 @given(text=st.text(max_size=40), with_tokenizer=st.booleans())
+@settings(deadline=None)
 def test_ids_are_those_of_the_text_and_certain(loop: EventLoopThread, text: str, with_tokenizer: bool) -> None:
     tokenizer = TOKENIZER if with_tokenizer else None
     made = ask(ReplayEngine(script=lambda request: text, tokenizer=tokenizer), loop, max_tokens=999)

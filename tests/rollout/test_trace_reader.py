@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rollout.trace import TracedCall, TracedEpisode, TraceWriter, traced_call, traced_episode
@@ -41,6 +41,7 @@ def test_what_was_written_is_read(path: Path) -> None:
 
 
 @given(question=st.text(), output=st.text(), logprob=st.floats(-1e9, 0))
+@settings(deadline=None, max_examples=40)
 def test_every_text_and_float_survives(
     tmp_path_factory: pytest.TempPathFactory, question: str, output: str, logprob: float
 ) -> None:
