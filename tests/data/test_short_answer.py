@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from data.short_answer import ShortAnswerQA, check_splits
+from data.leakage import check_splits
+from data.short_answer import ShortAnswerQA
 from data.task import Task
 
 
