@@ -12,8 +12,8 @@ from typing import Literal
 
 from data.records import Place, Record
 from data.sandbox.limits import Limits
-from data.sandbox.unittest_harness import run_unittest
-from data.scoring.code import defined_names, extract_code
+from data.sandbox.unittest_harness import BIGCODEBENCH_LIMITS, run_unittest
+from data.scoring.code import defined_names, extract_code, parse
 from data.source import Hub, SourceName
 from data.splits import Part, Published, Splits
 from data.task import Score, Task
@@ -47,7 +47,7 @@ class BigCodeBench:
         variant: Variant = "instruct",
         source: SourceName = "published",
         path: str | Path | None = None,
-        limits: Limits = Limits(),
+        limits: Limits = BIGCODEBENCH_LIMITS,
     ) -> None:
         if variant not in ("complete", "instruct"):
             raise ValueError(f"unknown variant {variant!r}; there are complete, instruct")
@@ -80,6 +80,9 @@ def bigcodebench_program(answer: str, entry_point: str, code_prompt: str, prefix
 def bigcodebench_task(record: Record, place: Place, variant: Variant = "instruct") -> Task:
     """One row: ``task_id``, both prompts, ``code_prompt``, ``canonical_solution``, ``test`` and ``entry_point``."""
     code_prompt = place.text(record, "code_prompt")
+    tests = place.text(record, "test")
+    if parse(tests) is None:
+        raise place.error("test", "must be a Python file of tests, and is not Python")
     complete, instruct = place.text(record, "complete_prompt"), place.text(record, "instruct_prompt")
     return Task(
         id=place.text(record, "task_id"),
@@ -88,7 +91,7 @@ def bigcodebench_task(record: Record, place: Place, variant: Variant = "instruct
         benchmark=BigCodeBench.name,
         domain="code",
         metadata={
-            "tests": place.text(record, "test"),
+            "tests": tests,
             "entry_point": place.text(record, "entry_point"),
             "code_prompt": code_prompt,
             "prefix": complete if variant == "complete" else "",

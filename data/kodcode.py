@@ -11,7 +11,7 @@ from pathlib import Path
 from data.records import Place, Record
 from data.sandbox.limits import Limits
 from data.sandbox.pytest_harness import run_pytest
-from data.scoring.code import defined_names, extract_code, kodcode_tests
+from data.scoring.code import defined_names, extract_code, kodcode_tests, parse
 from data.source import Hub, SourceName
 from data.splits import Part, Published, Splits, share
 from data.task import Score, Task
@@ -66,14 +66,16 @@ def kodcode_task(record: Record, place: Place) -> Task:
     pipeline = "test_code" in record
     question, solution, tests = ("instruction", "response", "test_code") if pipeline else _FIELDS
     owner = place.mapping(record, "metadata") if pipeline else record
-    identifier = place.text(owner, "metadata.prompt_id" if pipeline else "question_id")
+    code = place.text(record, tests)
+    if parse(code) is None:
+        raise place.error(tests, "must be a Python file of tests, and is not Python")
     return Task(
-        id=identifier,
+        id=place.text(owner, "metadata.prompt_id" if pipeline else "question_id"),
         question=place.text(record, question) + _declarations(record),
         answers=(place.text(record, solution),),
         benchmark=KodCode.name,
         domain="code",
-        metadata={"tests": place.text(record, tests)},
+        metadata={"tests": code},
     )
 
 
