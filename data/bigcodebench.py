@@ -69,7 +69,7 @@ class BigCodeBench:
 def bigcodebench_program(answer: str, entry_point: str, code_prompt: str, prefix: str = "") -> str:
     """The calibrated program of the official harness: the task's imports and signature, then the answer's code.
 
-    An answer that does not define ``entry_point`` is taken as the body that goes on from ``prefix``, where there is one.
+    An answer that does not define ``entry_point`` is taken as the body that goes on from ``prefix``, if there is one.
     """
     code = extract_code(answer, (entry_point,))
     if prefix and entry_point not in defined_names(code):

@@ -1,4 +1,4 @@
-"""KodCode (Xu et al., 2025), Light-RL-10K: synthetic programming tasks, each with a reference solution and pytest tests.
+"""KodCode (Xu et al., 2025), Light-RL-10K: synthetic programming tasks with reference solutions and pytest tests.
 
 Cut 70/10/20 into train, validation and test after a seeded shuffle (ours: the paper publishes no order).
 """

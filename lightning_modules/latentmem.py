@@ -68,7 +68,9 @@ class BankSettings:
 
     def __post_init__(self) -> None:
         if self.write_gate == "self_judged":
-            raise ValueError("bank.write_gate is 'self_judged', but LatentMem's agents judge nothing; give gold or none")
+            raise ValueError(
+                "bank.write_gate is 'self_judged', but LatentMem's agents judge nothing; give gold or none"
+            )
 
 
 class LatentMem(L.LightningModule):

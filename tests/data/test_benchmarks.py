@@ -25,8 +25,18 @@ SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="real items are not part of the project")
 
 STRATEGYQA = {"qid": "a1", "question": "Is it so?", "answer": True}
-KODCODE = {"question_id": "A_1_I", "question": "Add.", "solution": "def add(a, b): return a + b", "test": "def test_a(): assert add(1, 1) == 2"}
-PIPELINE = {"instruction": "Add.", "response": "def add(a, b): ...", "test_code": "def test_a(): ...", "metadata": {"prompt_id": "7"}}
+KODCODE = {
+    "question_id": "A_1_I",
+    "question": "Add.",
+    "solution": "def add(a, b): return a + b",
+    "test": "def test_a(): assert add(1, 1) == 2",
+}
+PIPELINE = {
+    "instruction": "Add.",
+    "response": "def add(a, b): ...",
+    "test_code": "def test_a(): ...",
+    "metadata": {"prompt_id": "7"},
+}
 BIGCODEBENCH = {
     "task_id": "BigCodeBench/0",
     "complete_prompt": 'import os\ndef f():\n    """Doc."""\n',
@@ -71,7 +81,9 @@ def test_bigcodebench_record_in_both_variants() -> None:
 
 def test_bigcodebench_programs() -> None:
     begin = str(BIGCODEBENCH["code_prompt"])
-    assert bigcodebench_program("def f():\n    return 1\n", "f", begin) == f"{begin}\n    pass\ndef f():\n    return 1\n"
+    assert (
+        bigcodebench_program("def f():\n    return 1\n", "f", begin) == f"{begin}\n    pass\ndef f():\n    return 1\n"
+    )
     prefix = str(BIGCODEBENCH["complete_prompt"])
     assert bigcodebench_program("    return 1\n", "f", begin, prefix) == f"{prefix}    return 1\n"
 

@@ -27,7 +27,12 @@ def hollow(code: str) -> str:
 
 
 def all_tasks(benchmark: KodCode) -> list[Task]:
-    return [task for split in ("train", "validation", "test") if benchmark.splits.records(split) for task in benchmark.tasks(split)]
+    return [
+        task
+        for split in ("train", "validation", "test")
+        if benchmark.splits.records(split)
+        for task in benchmark.tasks(split)
+    ]
 
 
 def answer(code: str) -> str:
@@ -61,7 +66,13 @@ def test_real_kodcode_items(place: int) -> None:
 
 @pytest.mark.parametrize(
     "response",
-    ["", "I cannot.", "```python\ndef (\n```", "```python\nimport sys; sys.exit(0)\n```", "```python\nall = lambda x: True\n```"],
+    [
+        "",
+        "I cannot.",
+        "```python\ndef (\n```",
+        "```python\nimport sys; sys.exit(0)\n```",
+        "```python\nall = lambda x: True\n```",
+    ],
 )
 def test_what_is_no_solution_fails(response: str) -> None:
     (task, *_) = KODCODE.tasks("test")

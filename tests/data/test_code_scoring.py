@@ -14,7 +14,22 @@ ADD = "def add(a, b):\n    return a + b\n"
 USE = "print(add(1, 2))\n"
 ZERO = "def add(a, b):\n    return 0\n"
 SHELL, OUTPUT, EMPTY = "pip install x\n", "3\n", "def add(): pass\n"
-PIECES = st.sampled_from(["```", "```python\n", "~~~\n", "\n", "def f():\n", "    return 1\n", "prose ", "<answer>", "</answer>", "\0", "(", "class A: pass\n"])
+PIECES = st.sampled_from(
+    [
+        "```",
+        "```python\n",
+        "~~~\n",
+        "\n",
+        "def f():\n",
+        "    return 1\n",
+        "prose ",
+        "<answer>",
+        "</answer>",
+        "\0",
+        "(",
+        "class A: pass\n",
+    ]
+)
 ANY_RESPONSE = st.text(max_size=60) | st.lists(PIECES, max_size=12).map("".join)
 
 
@@ -67,7 +82,9 @@ def test_only_names_of_the_reference_come_over_from_the_solution() -> None:
 
 
 def test_a_copy_of_the_solution_in_the_tests_is_dropped() -> None:
-    tests = kodcode_tests(f"import math\n{ADD}\ndef helper():\n    return 1\n\ndef test_add():\n    assert add(1, 2) == 3\n", ADD)
+    tests = kodcode_tests(
+        f"import math\n{ADD}\ndef helper():\n    return 1\n\ndef test_add():\n    assert add(1, 2) == 3\n", ADD
+    )
     assert [node.name for node in ast.parse(tests).body if isinstance(node, ast.FunctionDef)] == ["helper", "test_add"]
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from data.formats import FORMATS, read_records
 from data.records import Place, Record
 
-ROWS = [{"id": "1", "text": "A, \"quoted\"\nline\tand tab", "tags": ["x", "é"]}, {"id": "2", "text": "b", "tags": []}]
+ROWS = [{"id": "1", "text": 'A, "quoted"\nline\tand tab', "tags": ["x", "é"]}, {"id": "2", "text": "b", "tags": []}]
 VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text() | st.integers())
 
 
@@ -73,7 +73,9 @@ def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", list(FORMATS))
 @given(content=st.binary(max_size=80) | st.text(max_size=80).map(str.encode))
-def test_any_bytes_are_records_or_a_named_error(tmp_path_factory: pytest.TempPathFactory, suffix: str, content: bytes) -> None:
+def test_any_bytes_are_records_or_a_named_error(
+    tmp_path_factory: pytest.TempPathFactory, suffix: str, content: bytes
+) -> None:
     file = tmp_path_factory.getbasetemp() / f"fuzz{suffix}"
     file.write_bytes(content)
     try:

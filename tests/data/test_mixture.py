@@ -73,7 +73,9 @@ def test_real_benchmarks_share_a_reward() -> None:
 
 
 def test_the_loader_mixes_domains_in_a_batch_and_resumes() -> None:
-    data = TaskDataModule(mixture(a=1, c=1), collect=StageSettings(5), sft=StageSettings(steps=0), lmpo=StageSettings(4))
+    data = TaskDataModule(
+        mixture(a=1, c=1), collect=StageSettings(5), sft=StageSettings(steps=0), lmpo=StageSettings(4)
+    )
     whole = list(data.train_dataloader())
     assert any(len({task.benchmark for task in batch.tasks}) == 2 for batch in whole)
     begun, resumed = data.train_dataloader(), data.train_dataloader()

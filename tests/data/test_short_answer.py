@@ -119,7 +119,9 @@ def test_line_separators_inside_a_string_do_not_break_a_line(tmp_path: Path) -> 
 
 
 def test_a_missing_path_says_how_to_provide_the_data(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"no data at .*directory with train\.jsonl \(or \.json.*source='sample'"):
+    with pytest.raises(
+        FileNotFoundError, match=r"no data at .*directory with train\.jsonl \(or \.json.*source='sample'"
+    ):
         ShortAnswerQA("triviaqa", path=tmp_path).tasks("train")
 
 

@@ -10,7 +10,9 @@ from data.scoring.final_answer import final_answer, marked_answer
 from data.scoring.yes_no import last_yes_no, score_yes_no
 
 ANY_TEXT = st.text(max_size=60) | st.lists(
-    st.sampled_from(["yes", "No", "<answer>", "</answer>", "\\boxed{", "}", "{", "FINAL ANSWER:", " ", "\n", "é", "1,000"])
+    st.sampled_from(
+        ["yes", "No", "<answer>", "</answer>", "\\boxed{", "}", "{", "FINAL ANSWER:", " ", "\n", "é", "1,000"]
+    )
 ).map("".join)
 
 
