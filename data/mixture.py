@@ -75,7 +75,7 @@ def interleave(tasks: Mapping[str, Sequence[Task]], weights: Mapping[str, float]
 
     Smooth weighted round robin: after n tasks a domain of share p has had p·n of them, give or take one.
     """
-    total = sum(weights.values())
+    total = sum(weights[name] for name in tasks)
     credit = dict.fromkeys(tasks, 0.0)
     taken = dict.fromkeys(tasks, 0)
     mixed = []

@@ -74,7 +74,8 @@ def test_kodcode_declares_the_functions_that_a_question_leaves_to_guess() -> Non
 
 
 def test_bigcodebench_record_in_both_variants() -> None:
-    instruct, complete = (bigcodebench_task(BIGCODEBENCH, HERE, variant) for variant in ("instruct", "complete"))  # type: ignore[arg-type]
+    instruct = bigcodebench_task(BIGCODEBENCH, HERE, "instruct")
+    complete = bigcodebench_task(BIGCODEBENCH, HERE, "complete")
     assert (instruct.question, complete.question) == ("Write f.", BIGCODEBENCH["complete_prompt"])
     assert instruct.answers == complete.answers == ("import os\ndef f():\n    return 1\n",)
 

@@ -101,6 +101,6 @@ def test_any_record_gives_values_of_the_kind_asked_for_or_names_the_field(record
     place = Place("file, line 1")
     for read, kind in ((place.text, str), (place.optional_text, str), (place.boolean, bool), (place.texts, list)):
         try:
-            assert isinstance(read(record, "a"), kind)  # type: ignore[operator]
+            assert isinstance(read(record, "a"), kind)
         except ValueError as error:
             assert str(error).startswith("file, line 1: field 'a'")
