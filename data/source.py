@@ -57,7 +57,7 @@ class Hub:
         )
 
 
-def local_records(path: Path, names: Sequence[str]) -> list[Row]:
+def local_records(path: Path, *names: str) -> list[Row]:
     """The records of the file ``path``, or of the first of ``names`` that the directory ``path`` has.
 
     A name is a file without its suffix, ``folder/name`` below the directory, or the first part of Parquet shards

@@ -128,7 +128,7 @@ class Splits:
             raise ValueError(f"{self.published.name} has no split {split!r}; it has {', '.join(self.layout)}")
         part = self.layout[split]
         if self.path is not None:
-            return part.choose(local_records(self.path, part.files or (part.upstream,)))
+            return part.choose(local_records(self.path, *(part.files or (part.upstream,))))
         return part.choose(self.published.hub.records(part.upstream))
 
     def _read(self, split: str) -> tuple[Task, ...]:
