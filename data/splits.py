@@ -25,6 +25,9 @@ def rows(first: int = 0, last: int | None = None) -> Choose:
     return lambda records: records[first:last]
 
 
+ALL: Choose = rows()
+
+
 def share(first: float, last: float, seed: int = SPLIT_SEED) -> Choose:
     """From the share ``first`` to ``last`` (0.7 to 0.8) of the rows in a random order that only ``seed`` decides."""
 
@@ -53,7 +56,7 @@ class Part:
     """
 
     upstream: str
-    choose: Choose = rows()
+    choose: Choose = ALL
     files: tuple[str, ...] = ()
 
 

@@ -130,13 +130,14 @@ PARSERS = (strategyqa_task, kodcode_task, kodcode_task, bigcodebench_task, gaia_
 
 @given(st.integers(0, 5), st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=4))
 def test_any_record_is_a_task_or_a_named_error(which: int, changes: dict[str, object]) -> None:
+    said = "rows.jsonl, line 1: field "
     try:
         task = PARSERS[which]({**GOOD[which], **changes}, HERE)
-    except ValueError as error:
-        assert str(error).startswith("rows.jsonl, line 1: field ")
-    else:
         assert task.question.strip()
         json.dumps(dict(task.metadata))
+    except ValueError as error:
+        said = str(error)
+    assert said.startswith("rows.jsonl, line 1: field ")
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_a_malformed_record_ends_it(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", {"qid": "1", "question": "So?", "answer": True}, {"qid": "2", "question": "So?"})
     with pytest.raises(SystemExit, match=r"strategyqa: .*q\.jsonl, line 2: field 'answer' is missing"):
         main(["strategyqa", str(path)])
-    with pytest.raises(SystemExit, match="strategyqa: no data at .*hub.*sample"):
+    with pytest.raises(SystemExit, match=r"strategyqa: no data at .*hub.*sample"):
         main(["strategyqa", str(tmp_path / "nowhere")])
 
 

@@ -17,7 +17,7 @@ SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "kodcode" / "
 class _Hollow(ast.NodeTransformer):
     """Every function returns None at once."""
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.body = [ast.Return(ast.Constant(None))]
         return node
 

@@ -69,7 +69,8 @@ def test_without_a_name_the_last_valid_block_is_taken() -> None:
 
 
 def test_names_of_the_top_level() -> None:
-    source = "import os.path\nimport numpy as np\nfrom a import *\nx, (y, z) = 1, (2, 3)\ndef f():\n    w = 1\nclass C: pass\n"
+    imports = "import os.path\nimport numpy as np\nfrom a import *\n"
+    source = f"{imports}x, (y, z) = 1, (2, 3)\ndef f():\n    w = 1\nclass C: pass\n"
     assert defined_names(source) == {"os", "np", "x", "y", "z", "f", "C"}
     assert defined_names("def (") == frozenset()
 
