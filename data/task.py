@@ -44,7 +44,7 @@ class Benchmark(Protocol):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The keys of every score; a class attribute does."""
+        """The keys of a score, the headline one first; a class attribute does."""
         ...
 
     def tasks(self, split: str) -> Sequence[Task]:
