@@ -2,7 +2,7 @@
 
 On Linux with unprivileged user namespaces (or as root) the program has its own users, mounts, processes, network and
 inter-process communication: it sees the Python installation read-only, a memory disk, itself, and no one else. Where a
-container forbids namespaces, Landlock keeps it to its own directory and seccomp from all sockets. The result says which.
+container forbids namespaces, Landlock keeps it to its own directory and seccomp from all sockets. Results say which.
 As root the program runs under an id that owns nothing.
 """
 
