@@ -125,9 +125,9 @@ def _canary_function(seal: str) -> tuple[str, str]:
 
 
 def _canary_class(seal: str) -> tuple[str, str]:
-    name = f"Test{seal[:8]}"
-    source = f"import unittest\n\nclass {name}(unittest.TestCase):\n    def test_{seal[8:16]}(self):\n        self.assertEqual(8, 9)\n"
-    return f"{name}.test_{seal[8:16]}", source
+    name, method = f"Test{seal[:8]}", f"test_{seal[8:16]}"
+    body = f"    def {method}(self):\n        self.assertEqual(8, 9)\n"
+    return f"{name}.{method}", f"import unittest\n\nclass {name}(unittest.TestCase):\n{body}"
 
 
 class _Probing(ast.NodeTransformer):
@@ -136,20 +136,20 @@ class _Probing(ast.NodeTransformer):
     def __init__(self) -> None:
         self.inside_assert = False
 
-    def visit_Assert(self, node: ast.Assert) -> ast.AST:  # noqa: N802
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
         self.inside_assert = True
         node.test = self.visit(node.test)
         self.inside_assert = False
         return node
 
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:  # noqa: N802
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
         if self.inside_assert:
             node.left = _call_probe(node.left)
             node.comparators = [_call_probe(value) for value in node.comparators]
         return node
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         function = node.func
         on_self = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)

@@ -24,6 +24,8 @@ from typing import Any
 _MACHINERY = ("unittest", "json", "pytest", "_pytest", "pluggy", "importlib", "builtins")
 _PLAIN_TYPES = (type(unittest.mock.ANY),)
 Outcomes = dict[str, list[str]]
+# Of each test, why it failed, in a line; and what of the machinery was found changed.
+Results = tuple[Outcomes, dict[str, str], str]
 
 
 def main() -> None:
@@ -49,38 +51,45 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     prepare()
     relied = _resolve(request["relied_on"])
     before = fingerprint()
-    outcomes, changed = run_tests(request, lambda: first_change(before) or _first_moved(relied))
+    outcomes, details, changed = run_tests(request, lambda: first_change(before) or _first_moved(relied))
     allowed = ("builtins.",) if request["patches_builtins"] else ()
-    return {"outcomes": outcomes, "tampered": changed or first_change(before, allowed)}
+    return {"outcomes": outcomes, "details": details, "tampered": changed or first_change(before, allowed)}
 
 
-def run_pytest(request: dict[str, Any], changed: Any) -> tuple[Outcomes, str]:
+def run_pytest(request: dict[str, Any], changed: Any) -> Results:
     """The tests as a file beside ``solution.py``, which they import."""
     import pytest
 
     importlib.import_module("solution")
     if found := changed():
-        return {}, found
+        return {}, {}, found
     for name in [name for name in os.environ if name.startswith(("PYTEST", "PYTHON"))]:
         del os.environ[name]
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     with open("test_solution.py", "x", encoding="utf-8") as file:
         file.write(request["tests"])
     outcomes: Outcomes = {}
+    details: dict[str, str] = {}
 
-    class Recorder:
+    class Collector:
+        def pytest_collectreport(self, report: Any) -> None:
+            if report.failed:
+                details.setdefault("", _last_line(report.longreprtext, "E "))
+
         def pytest_runtest_logreport(self, report: Any) -> None:
             if report.when == "call" or report.outcome != "passed":
                 name = report.nodeid.partition("[")[0].removeprefix("test_solution.py::")
                 xfailed = getattr(report, "wasxfail", None) is not None
                 outcomes.setdefault(name, []).append("skipped" if xfailed else report.outcome)
+                if report.failed:
+                    details.setdefault(name, _last_line(report.longreprtext, "E "))
 
     options = ["-q", "-p", "no:cacheprovider", "--noconftest", "-c", os.devnull, "--rootdir", ".", "--tb=short"]
-    pytest.main([*options, "test_solution.py"], plugins=[Recorder()])
-    return outcomes, ""
+    pytest.main([*options, "test_solution.py"], plugins=[Collector()])
+    return outcomes, details, ""
 
 
-def run_unittest(request: dict[str, Any], changed: Any) -> tuple[Outcomes, str]:
+def run_unittest(request: dict[str, Any], changed: Any) -> Results:
     """Solution and tests in one module, as BigCodeBench runs them."""
     load, suite_of = unittest.TestLoader().loadTestsFromTestCase, unittest.TestSuite
     result = Recorder()
@@ -89,35 +98,37 @@ def run_unittest(request: dict[str, Any], changed: Any) -> tuple[Outcomes, str]:
     sys.modules["__test__"] = module
     exec(compile(request["solution"], "__test__.py", "exec"), module.__dict__)
     if found := changed():
-        return {}, found
+        return {}, {}, found
     module.__dict__["__builtins__"] = builtins
     exec(compile(request["tests"], "__test__.py", "exec"), module.__dict__)
     cases = [getattr(module, name) for name in request["classes"]]
     suite_of([load(case) for case in cases])(result)
-    return result.outcomes, result.changed
+    return result.outcomes, result.details, result.changed
 
 
 class Recorder(unittest.TestResult):
-    """Every outcome by ``Class.method``, and whether a test's own methods were replaced on the instance."""
+    """Every outcome by ``Class.method``, why it failed, and whether a test's own methods were replaced."""
 
     def __init__(self) -> None:
         super().__init__()
         self.outcomes: Outcomes = {}
+        self.details: dict[str, str] = {}
         self.changed = ""
 
-    def _note(self, test: unittest.TestCase, outcome: str, detail: str = "") -> None:
-        self.outcomes.setdefault(".".join(test.id().split(".")[-2:]), []).append(outcome)
-        if detail:
-            print(detail, file=sys.stderr)
+    def _note(self, test: unittest.TestCase, outcome: str, err: Any = None) -> None:
+        name = ".".join(test.id().split(".")[-2:])
+        self.outcomes.setdefault(name, []).append(outcome)
+        if err is not None:
+            self.details.setdefault(name, _last_line(f"{err[0].__name__}: {err[1]}"))
 
     def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802
         self._note(test, "passed")
 
     def addError(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802
-        self._note(test, "failed", self._exc_info_to_string(err, test))  # type: ignore[attr-defined]
+        self._note(test, "failed", err)
 
     def addFailure(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802
-        self._note(test, "failed", self._exc_info_to_string(err, test))  # type: ignore[attr-defined]
+        self._note(test, "failed", err)
 
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:  # noqa: N802
         self._note(test, "skipped")
@@ -130,7 +141,7 @@ class Recorder(unittest.TestResult):
 
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: Any) -> None:  # noqa: N802
         if err is not None:
-            self._note(test, "failed", self._exc_info_to_string(err, test))  # type: ignore[attr-defined]
+            self._note(test, "failed", err)
 
     def stopTest(self, test: unittest.TestCase) -> None:  # noqa: N802
         super().stopTest(test)
@@ -159,6 +170,13 @@ def _parts(value: Any, depth: int = 3) -> Iterator[Any]:
     if depth and type(value) in (list, tuple, dict):
         for part in value.values() if type(value) is dict else value:
             yield from _parts(part, depth - 1)
+
+
+def _last_line(text: str, mark: str = "") -> str:
+    """Of those that begin with ``mark``, if any does."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    marked = [line.removeprefix(mark).strip() for line in lines if line.startswith(mark)]
+    return (marked or lines or [""])[0 if mark else -1][:200]
 
 
 def _serve_probe() -> None:

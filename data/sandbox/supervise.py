@@ -71,13 +71,18 @@ def owner(process: int) -> int | None:
     return int(user.split()[0]) if user else None
 
 
+def running_descendants(ancestor: int) -> set[int]:
+    """Those that have not ended; one that waits to be reaped has."""
+    return {process for process in descendants(ancestor) if _fields(process).get("State", "Z")[0] != "Z"}
+
+
 def kill_descendants(patience_s: float = 10) -> None:
     """Kill and reap whatever descends from this process, which adopts orphans.
 
     Raises ``TimeoutError`` if something still lives after ``patience_s``.
     """
     deadline = time.monotonic() + patience_s
-    while alive := [process for process in descendants(os.getpid()) if _fields(process).get("State", "Z")[0] != "Z"]:
+    while alive := running_descendants(os.getpid()):
         for process in alive:
             _kill(process)
         _reap(-1)

@@ -93,6 +93,8 @@ def _hold(report: dict[str, Any], expectation: Expectation, result: SandboxResul
     reason = ""
     if report["tampered"]:
         reason = f"the code changed what judges it: {report['tampered']}"
+    elif "" in report["details"]:
+        reason = f"the tests could not be loaded: {report['details']['']}"
     elif canary != ["failed"]:
         reason = "a test made to fail did not: the code changed what judges it, or ended the run"
     elif missing := sorted(expectation.names - outcomes.keys()):
@@ -100,7 +102,7 @@ def _hold(report: dict[str, Any], expectation: Expectation, result: SandboxResul
     else:
         good = {"passed", "skipped"} if expectation.may_skip else {"passed"}
         bad = [name for name, results in outcomes.items() if not good.issuperset(results)]
-        reason = f"failed: {bad[0]}: {_last_line(result.stderr)}" if bad else ""
+        reason = f"failed: {bad[0]}: {report['details'].get(bad[0], 'it skipped itself')}" if bad else ""
         if not reason and not any("passed" in results for results in outcomes.values()):
             reason = "every test was skipped"
     return TestOutcome(not reason, sum(map(len, outcomes.values())), reason, result.means)
