@@ -13,8 +13,8 @@ _WORD = re.compile(r"\w+")
 class BM25:
     """Scores of a query against fixed texts, from an inverted index.
 
-    score(q, d) = Σ_t idf(t) · f (k1 + 1) / (f + k1 (1 − b + b |d| / avgdl)), idf(t) = ln(1 + (N − n + 0.5) / (n + 0.5)),
-    which is never negative.
+    score(q, d) = Σ_t idf(t) · f (k1 + 1) / (f + k1 (1 − b + b |d| / avgdl)) with
+    idf(t) = ln(1 + (N − n + 0.5) / (n + 0.5)), which is never negative.
 
     Args:
         texts: the documents.

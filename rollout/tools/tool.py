@@ -50,7 +50,7 @@ def object_schema(required: Mapping[str, Any], optional: Mapping[str, Any] | Non
 
 
 def complaint(tool: Tool, arguments: Mapping[str, Any]) -> str:
-    """What is wrong with ``arguments`` by the tool's own schema, in words that an agent can act on; empty if nothing."""
+    """What is wrong with ``arguments`` by the tool's schema, in words that an agent can act on; empty if nothing."""
     properties: Mapping[str, Any] = tool.parameters["properties"]
     for name in tool.parameters["required"]:
         if name not in arguments:

@@ -1,4 +1,4 @@
-"""HTTP for agents: every address is checked before a connection is made to that very address, sizes and times bounded."""
+"""HTTP for agents: connections go to addresses that were checked, sizes and times are bounded."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class CheckedTransport(httpx.AsyncBaseTransport):
 
 
 def is_public(address: str) -> bool:
-    """Whether anyone may be sent there: not loopback, private, link-local, multicast or reserved, in IPv6 dress or not."""
+    """Whether anyone may be sent there: not loopback, private, link-local, multicast or reserved."""
     parsed = ipaddress.ip_address(address)
     if isinstance(parsed, ipaddress.IPv6Address):
         inner = parsed.ipv4_mapped or parsed.sixtofour or (parsed.teredo and parsed.teredo[1])
@@ -114,9 +114,12 @@ async def fetch(url: str, limits: WebLimits = WebLimits(), headers: Mapping[str,
         WebError: refused, unreachable, too slow, too many redirects, an error status, or an unreadable answer.
     """
     try:
-        async with asyncio.timeout(limits.seconds), _client(limits) as client:
-            async with client.stream("GET", url, headers=headers) as response:
-                return await _read(response, limits.max_bytes)
+        async with (
+            asyncio.timeout(limits.seconds),
+            _client(limits) as client,
+            client.stream("GET", url, headers=headers) as response,
+        ):
+            return await _read(response, limits.max_bytes)
     except TimeoutError as error:
         raise WebError(f"{url} took longer than {limits.seconds:g} s") from error
     except httpx.TooManyRedirects as error:

@@ -191,7 +191,7 @@ def test_the_strongest_means_are_named() -> None:
 
 def test_elsewhere_it_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
-    with pytest.raises(SandboxUnavailableError, match="needs Linux .* and this is win32"):
+    with pytest.raises(SandboxUnavailableError, match=r"needs Linux .* and this is win32"):
         run_python({}, ["-c", "pass"])
 
 

@@ -15,7 +15,8 @@ Fish</title><script>var tracking = 1;</script></head><body><nav><a href="/">Home
 <p>The lantern fish lives at a depth of four hundred metres by day and rises to the surface at night to feed.</p>
 <p>It was first described in 1810, and about two hundred and fifty species are known today in all the oceans.</p>
 </article><footer>Cookies, terms and conditions</footer></body></html>"""
-FRENCH = "<html><head><meta charset='iso-8859-1'><title>Été</title></head><body><p>Le café coûte dix francs, à Orléans.</p></body></html>"
+FRENCH = """<html><head><meta charset='iso-8859-1'><title>Été</title></head>
+<body><p>Le café coûte dix francs, à Orléans.</p></body></html>"""
 
 
 class Handler(BaseHTTPRequestHandler):
