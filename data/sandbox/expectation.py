@@ -8,6 +8,7 @@ import re
 import symtable
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeGuard
 
 _CAMEL_ASSERT = re.compile(r"assert[A-Z]")
 
@@ -105,7 +106,7 @@ def _pytest_names(tree: ast.Module) -> Iterator[str]:
             yield from (name.replace(".", "::") for name in _methods(node))
 
 
-def _is_test(node: ast.stmt) -> bool:
+def _is_test(node: ast.stmt) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef]:
     return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test")
 
 
@@ -152,8 +153,7 @@ class _Probing(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         function = node.func
-        on_self = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
-        if on_self and function.value.id == "self" and _CAMEL_ASSERT.match(function.attr):
+        if isinstance(function, ast.Attribute) and _CAMEL_ASSERT.match(function.attr):
             node.args = [value if isinstance(value, ast.Starred) else _call_probe(value) for value in node.args]
         return node
 

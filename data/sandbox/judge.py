@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 _MACHINERY = ("unittest", "json", "pytest", "_pytest", "pluggy", "importlib", "builtins")
+_HOOKS = ("__getattr__", "__getattribute__", "__call__")
 _PLAIN_TYPES = (type(unittest.mock.ANY),)
 Outcomes = dict[str, list[str]]
 # Of each test, why it failed, in a line; and what of the machinery was found changed.
@@ -219,13 +220,10 @@ def _identity(value: Any) -> tuple[object, ...]:
 
 
 def _members(name: str, owner: type) -> Iterable[tuple[str, tuple[object, ...]]]:
-    """A class's functions, and its special methods, of which none may be added."""
+    """A class's functions, its bases, and how many methods it has that come before all others."""
     own = dict(vars(owner))
     yield f"{name} bases", owner.__bases__
-    yield (
-        f"{name} special methods",
-        (len([key for key in own if key.startswith("__get") or key == "__call__"]) or None,),
-    )
+    yield f"{name} hooks", (sum(key in _HOOKS for key in own),)
     for key, value in own.items():
         inner = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
         inner = inner.fget if isinstance(inner, property) else inner

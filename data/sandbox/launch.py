@@ -126,7 +126,7 @@ class Launcher:
     def _wait_for(self, first: int) -> None:
         """Until process 1 has ended, and with it the namespace; it is killed once the parent closes its side."""
         ended = os.pidfd_open(first)
-        ready, _, _ = select.select([ended, self.connection], [], [])
+        ready, _, _ = select.select([ended, self.connection.fileno()], [], [])
         if ended not in ready:
             os.kill(first, signal.SIGKILL)
         os.waitpid(first, 0)

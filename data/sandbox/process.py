@@ -78,8 +78,10 @@ def run_once(
     ours, theirs = socket.socketpair()
     start = time.monotonic()
     try:
-        with ours, theirs, _start_launcher(theirs) as launcher:
-            theirs.close()
+        with theirs:
+            launcher = _start_launcher(theirs)
+        # Our end closes first, whatever happens: that is what makes the launcher end.
+        with launcher, ours:
             user = sandbox_user(launcher.pid)
             if user is not None and not isolation.namespaces:
                 os.chown(root, user, user)

@@ -87,7 +87,7 @@ def strongest_isolation() -> Isolation:
 def _failure(candidate: Isolation) -> str:
     try:
         result = run_once({}, ["-c", ""], Limits(), b"", candidate, this_interpreter())
-    except SandboxUnavailableError as error:
+    except (SandboxUnavailableError, OSError) as error:
         return str(error)
     return "" if result.ok else f"an empty program failed: {result.stderr.decode(errors='replace')[-200:]}"
 

@@ -74,8 +74,8 @@ def _devices(root: Path) -> None:
         target = _parent(root / "dev" / name)
         target.touch()
         kernel.mount(f"/dev/{name}", target, None, kernel.MS_BIND)
-    for name, target in {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}.items():
-        (root / "dev" / name).symlink_to(f"/proc/self/{target}")
+    for name, link in {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}.items():
+        (root / "dev" / name).symlink_to(f"/proc/self/{link}")
 
 
 def _scratch(root: Path, disk_bytes: int) -> None:
