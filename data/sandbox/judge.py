@@ -242,8 +242,11 @@ def _resolve(names: Iterable[str]) -> dict[str, object]:
     found = {}
     for name in names:
         with contextlib.suppress(ImportError, AttributeError):
-            found[name] = _lookup(name)
-    return {name: value for name, value in found.items() if callable(value)}
+            value = _lookup(name)
+            # Some are made anew at each look, such as ``pytest.mark.skip``, and cannot be compared.
+            if callable(value) and value is _lookup(name):
+                found[name] = value
+    return found
 
 
 def _lookup(dotted: str) -> object:

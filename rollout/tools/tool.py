@@ -39,7 +39,7 @@ class Tool(Protocol):
         ...
 
 
-def object_schema(required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def object_schema(required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
     """The JSON schema of a flat object with these properties and no others."""
     return {
         "type": "object",

@@ -41,7 +41,7 @@ def without_namespaces(monkeypatch: pytest.MonkeyPatch) -> Isolation:
 
 def test_a_program_gets_its_files_arguments_and_input() -> None:
     code = "import sys, part; print(part.x, sys.argv[1:], sys.stdin.read(), open('deep/data.bin', 'rb').read())"
-    files = {"main.py": code, "part.py": "x = 'é'", "deep/data.bin": b"\xff"}
+    files: dict[str, str | bytes] = {"main.py": code, "part.py": "x = 'é'", "deep/data.bin": b"\xff"}
     result = run_python(files, ["main.py", "a b"], SMALL, stdin=b"line")
     assert result.stdout.decode() == "é ['a b'] line b'\\xff'\n"
     assert result.ok
@@ -130,7 +130,7 @@ def test_installed_packages_can_be_imported_and_not_changed() -> None:
     code = "import numpy, pytest; print(numpy.arange(3).sum()); open(numpy.__file__, 'a')"
     result = run(code, Limits())
     assert result.stdout == b"3\n"
-    assert b"Read-only file system" in result.stderr
+    assert result.stderr.splitlines()[-1].startswith((b"OSError: [Errno 30] Read-only", b"PermissionError"))
 
 
 def test_a_program_can_talk_to_itself_over_the_loopback() -> None:

@@ -20,11 +20,14 @@ PDF = b"""%PDF-1.4
 1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj
 2 0 obj <</Type /Pages /Kids [3 0 R] /Count 1>> endobj
 3 0 obj <</Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] /Contents 4 0 R /Resources <</Font <</F 5 0 R>>>>>> endobj
-4 0 obj <</Length 44>> stream
+4 0 obj <</Length 45>> stream
 BT /F 12 Tf 20 100 Td (Hello from page) Tj ET
 endstream endobj
 5 0 obj <</Type /Font /Subtype /Type1 /BaseFont /Helvetica>> endobj
 trailer <</Root 1 0 R>>
+startxref
+0
+%%EOF
 """
 
 
