@@ -239,7 +239,7 @@ def _monitors() -> object:
 
 def _resolve(names: Iterable[str]) -> dict[str, object]:
     """What the tests will use of other modules, such as ``math.isclose``, as it is before the solution runs."""
-    found = {}
+    found: dict[str, object] = {}
     for name in names:
         with contextlib.suppress(ImportError, AttributeError):
             value = _lookup(name)

@@ -153,7 +153,7 @@ def canaries() -> Iterator[Canaries]:
         with subprocess.Popen([folder.name, "600"], executable="/bin/sleep") as process:
             yield Canaries(folder, secret, process, (tcp, local, abstract), frozenset(running_descendants(os.getpid())))
             process.kill()
-    del os.environ["MAS_SANDBOX_CANARY"]
+    os.environ.pop("MAS_SANDBOX_CANARY", None)
 
 
 def load_programs(path: Path = PROGRAMS) -> list[Program]:
