@@ -74,9 +74,7 @@ def ground(problem: Problem) -> GroundProblem:
     changing = {atom[0] for action in problem.domain.actions for atom in (*action.add, *action.delete)}
     static = frozenset(atom for atom in problem.init if atom[0] not in changing)
     bound = [
-        (action, values)
-        for action in problem.domain.actions
-        for values in _fillings(action, problem, static, changing)
+        (action, values) for action in problem.domain.actions for values in _fillings(action, problem, static, changing)
     ]
     touched = {
         _fill(atom, values)

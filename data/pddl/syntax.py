@@ -1,8 +1,8 @@
 """Reading PDDL: typed STRIPS with constants, sections in any order, which is what AgentBoard's four games need.
 
 AgentBoard's files stretch the language: tyreworld puts ``:constants`` after ``:predicates``, names its constants again
-among the objects and declares ``in`` with its arguments swapped; barman writes ``level?l1`` without a space. So sections
-are looked up by name, a ``?`` always starts a new word, and a predicate is held to its arity, not to its types.
+among the objects and declares ``in`` with its arguments swapped; barman writes ``level?l1`` without a space. Sections
+are therefore looked up by name, a ``?`` starts a new word, and a predicate is held to its arity, not to its types.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 Atom = tuple[str, ...]
-"""A predicate and its arguments, for example ``("on", "b1", "b2")``; in an action the arguments may be ``?variables``."""
+"""A predicate and its arguments, for example ``("on", "b1", "b2")``; arguments in an action may be ``?variables``."""
 
 Nested = str | list["Nested"]
 
@@ -64,7 +64,9 @@ def parse_domain(text: str, where: str) -> Domain:
     name, sections = _define(text, where, "domain")
     types = dict(_typed(_only(sections, ":types"), where, ":types"))
     known = {OBJECT, *types, *types.values()}
-    predicates = {_head(form, where): len(_typed(_list(form, where)[1:], where, "")) for form in _only(sections, ":predicates")}
+    predicates = {
+        _head(form, where): len(_typed(_list(form, where)[1:], where, "")) for form in _only(sections, ":predicates")
+    }
     constants = _objects(_only(sections, ":constants"), known, where)
     actions = tuple(_action(form, known, where) for form in sections.get(":action", ()))
     domain = Domain(name, types, constants, predicates, actions)
@@ -156,7 +158,9 @@ def _objects(words: Sequence[Nested], known: set[str], where: str) -> dict[str, 
     objects = dict(_typed(words, where, ":objects"))
     for name, type_ in objects.items():
         if type_ not in known:
-            raise ValueError(f"{where}: {name!r} is of the unknown type {type_!r}; there are {', '.join(sorted(known))}")
+            raise ValueError(
+                f"{where}: {name!r} is of the unknown type {type_!r}; there are {', '.join(sorted(known))}"
+            )
     return objects
 
 
