@@ -60,7 +60,7 @@ class PDDLGame:
         return self._observe(text, after)
 
     def score(self) -> Score:
-        """``success``, ``progress`` (most goal facts satisfied so far / all) and ``grounding`` (valid / all actions)."""
+        """``success``, ``progress`` (most goal facts satisfied so far / all), ``grounding`` (valid / all actions)."""
         if self._state is None:
             return {"success": 0.0, "progress": 0.0, "grounding": 0.0}
         return {
