@@ -1,7 +1,7 @@
 """Household problems of ALFWorld's six task types, drawn from a seed and written for ALFWorld's own PDDL domain.
 
 Each object starts where it could be put, the wanted ones never where they are wanted, and everything that opens starts
-closed. Whether a problem is solvable, and in how many steps, is for the planner to say (:mod:`data.alfworld.benchmark`).
+closed. Whether a problem is solvable, and in how many steps, is for the planner to say (:mod:`data.alfworld.build`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 
@@ -29,7 +30,7 @@ _TEXT = {
     "pick_clean_then_place_in_recep": "put a clean {object} in or on a {place}",
     "pick_heat_then_place_in_recep": "put a hot {object} in or on a {place}",
     "pick_cool_then_place_in_recep": "put a cool {object} in or on a {place}",
-    "pick_two_obj_and_place": "put two {object}s in or on the same {place}",
+    "pick_two_obj_and_place": "put two {object} in or on the same {place}",
 }
 # What the object has to become: which objects can, the fact that says so, the receptacle that does it.
 _CHANGE = {
@@ -49,6 +50,11 @@ class Household:
     type: str
     task: str
     problem: str
+
+    @property
+    def checksum(self) -> str:
+        """Tells whether a plan was made for this very text."""
+        return sha256(self.problem.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,9 @@ def draw_household(type_: str, seed: str) -> Household:
     wish = random.choice(_wishes(type_))
     receptacles = _receptacles(random, wish)
     objects = _objects(random, wish, receptacles)
-    return Household(type_, _TEXT[type_].format(object=wish.object, place=wish.place), _pddl(wish, receptacles, objects))
+    return Household(
+        type_, _TEXT[type_].format(object=wish.object, place=wish.place), _pddl(wish, receptacles, objects)
+    )
 
 
 @dataclass(frozen=True)
@@ -155,7 +163,9 @@ def _pddl(wish: _Wish, receptacles: Mapping[str, str], objects: Mapping[str, tup
         facts += [f"(receptacleType {name} {kind}Type)", f"(receptacleAtLocation {name} {location[name]})"]
         facts += [f"(openable {name})"] * (kind in tables.openable)
     for kind in object_types:
-        facts += [f"(canContain {place}Type {kind}Type)" for place in room.objects.get(kind, ()) if place in place_types]
+        facts += [
+            f"(canContain {place}Type {kind}Type)" for place in room.objects.get(kind, ()) if place in place_types
+        ]
     for name, (kind, where) in objects.items():
         facts += [f"(objectType {name} {kind}Type)", f"(inReceptacle {name} {where})"]
         facts += [f"(objectAtLocation {name} {location[where]})"]
@@ -177,7 +187,8 @@ def _goal(wish: _Wish) -> str:
         return (
             "(and (exists (?t - object ?r - receptacle ?a - agent ?l - location) (and "
             f"(objectType ?t {wish.place}Type) (isToggled ?t) (inReceptacle ?t ?r) (receptacleAtLocation ?r ?l) "
-            f"(atLocation ?a ?l))) (exists (?o - object ?a - agent) (and (objectType ?o {wish.object}Type) (holds ?a ?o))))"
+            "(atLocation ?a ?l))) (exists (?o - object ?a - agent) (and "
+            f"(objectType ?o {wish.object}Type) (holds ?a ?o))))"
         )
     there = f"(inReceptacle ?o ?r) (objectType ?o {wish.object}Type) (receptacleType ?r {wish.place}Type)"
     if wish.type == "pick_two_obj_and_place":
