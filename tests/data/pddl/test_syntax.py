@@ -66,7 +66,7 @@ def test_a_problem_is_read_with_the_domains_constants(lights: Domain) -> None:
         ("(and (near main ?l))", "(or (near main ?l))", "is no plain atom"),
         ("- lamp)\n    :pre", "- lam)\n    :pre", r"\?l is of the unknown type 'lam'"),
         ("(off main)))", "(off main))", "1 parentheses are not closed"),
-        ("(off main)))", "(off main))))", "line 11: a '\\)' that closes nothing"),
+        ("(off main)))", "(off main))))", "line 10: a '\\)' that closes nothing"),
         ("MAIN - lamp", "MAIN -", "no single type after '-' for main"),
     ],
 )
