@@ -107,9 +107,9 @@ def test_agentboards_tyre_is_changed_by_hand() -> None:
     game = games.environment(task)
     game.reset()
     by_hand = (
-        "open boot; fetch wrench from boot; fetch jack from boot; fetch pump from boot; fetch r1 from boot; inflate r1; "
-        "loosen nuts1 the-hub1; jack-up the-hub1; undo nuts1 the-hub1; remove-wheel w1 the-hub1; put-on-wheel r1 "
-        "the-hub1; put-away w1 boot"
+        "open boot; fetch wrench from boot; fetch jack from boot; fetch pump from boot; fetch r1 from boot; "
+        "inflate r1; loosen nuts1 the-hub1; jack-up the-hub1; undo nuts1 the-hub1; remove-wheel w1 the-hub1; "
+        "put-on-wheel r1 the-hub1; put-away w1 boot"
     )
     seen = [game.step(action) for action in by_hand.split("; ")]
     assert [each.done for each in seen] == [False] * 11 + [True]
@@ -128,7 +128,7 @@ def test_a_record_of_another_problem_is_an_error(tmp_path: Path) -> None:
     records = [json.loads(line) for line in (BOARD / "test.jsonl").read_text().splitlines()]
     records[0]["subgoals"] = ["ball1 is at rooma."]
     (tmp_path / "board" / "test.jsonl").write_text("\n".join(map(json.dumps, records)))
-    with pytest.raises(ValueError, match="line 1: field 'subgoals' are not the goal of .*prob01.pddl"):
+    with pytest.raises(ValueError, match=r"line 1: field 'subgoals' are not the goal of .*prob01\.pddl"):
         PDDLGames(tmp_path / "board", incomplete=True).tasks("test")
 
 

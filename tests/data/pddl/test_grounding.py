@@ -54,7 +54,10 @@ def test_progress_is_the_share_of_goal_facts(blocks: GroundProblem) -> None:
 
 
 def test_static_conditions_are_decided_beforehand() -> None:
-    text = "(define (problem r) (:objects x y z - town) (:init (at x) (road x y) (road y z)) (:goal (and (at z) (road x y))))"
+    text = (
+        "(define (problem r) (:objects x y z - town) (:init (at x) (road x y) (road y z))"
+        "(:goal (and (at z) (road x y))))"
+    )
     roads = ground(parse_problem(text, parse_domain(ROADS, "roads"), "r"))
     assert set(roads.actions) == {("go", "x", "y"), ("go", "y", "z")}
     assert roads.static == (("road", "x", "y"), ("road", "y", "z"))
