@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from data.pddl.agentboard import agentboard_domain, agentboard_games
-from data.pddl.game import CHECK, LOOK, PDDLGame
+from data.pddl.game import CHECK, COMPUTING, LOOK, PDDLGame
 from data.pddl.generator import SPLITS, Generated, generate, load_domain
 from data.pddl.grounding import GroundProblem, ground
 from data.pddl.phrases import GAMES, Game, load_phrases
@@ -18,9 +17,6 @@ from data.pddl.syntax import Problem, parse_problem
 from data.task import Task
 
 _SIZES = {"train": 40, "validation": 10, "test": 15}  # of each game (ours); the test is as large as AgentBoard's
-
-# One thread at a time: several that compute would keep the event loop's thread waiting for the interpreter.
-_grounding = threading.Lock()
 
 
 class PDDLGames:
@@ -75,7 +71,7 @@ class PDDLGames:
         if task.metadata["source"] == "agentboard" and self._path is None:
             raise ValueError(f"task {task.id} is one of AgentBoard's games: give PDDLGames the path of its files")
         path = self._path if task.metadata["source"] == "agentboard" else None
-        with _grounding:
+        with COMPUTING:
             problem = _ground(path, game, str(task.metadata["problem"]))
         return PDDLGame(problem, load_phrases(game), self.max_steps, self._list_actions)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from data.environment import Observation
 from data.pddl.grounding import GroundProblem
 from data.pddl.phrases import Phrases, UnreadableActionError
@@ -10,6 +12,10 @@ from data.task import Score
 
 CHECK = "check valid actions"
 LOOK = "look around"
+
+COMPUTING = threading.Lock()
+"""Held while a game computes: several threads of plain Python at once would be no faster, and would keep the event
+loop's thread waiting its turn for the interpreter after each of them."""
 
 
 class PDDLGame:
@@ -37,10 +43,11 @@ class PDDLGame:
 
     def reset(self) -> Observation:
         """Begin anew; the observation says everything that is true."""
-        self._state = self._problem.initial
-        self._steps = self._valid = 0
-        self._progress = self._problem.progress(self._state)
-        return self._observe(self._all_facts(self._state), self._state)
+        with COMPUTING:
+            self._state = self._problem.initial
+            self._steps = self._valid = 0
+            self._progress = self._problem.progress(self._state)
+            return self._observe(self._all_facts(self._state), self._state)
 
     def step(self, action: str) -> Observation:
         """Take one action.
@@ -51,13 +58,13 @@ class PDDLGame:
         if self._state is None or self._over(self._state):
             raise RuntimeError("PDDLGame.step: the episode is over or has not begun; call reset()")
         self._steps += 1
-        before = self._state
-        text, after = self._answer(action.lower(), before)
-        self._state = after
-        self._progress = max(self._progress, self._problem.progress(after))
-        if self._problem.solved(after):
-            text += " The goal is reached."
-        return self._observe(text, after)
+        with COMPUTING:
+            text, after = self._answer(action.lower(), self._state)
+            self._state = after
+            self._progress = max(self._progress, self._problem.progress(after))
+            if self._problem.solved(after):
+                text += " The goal is reached."
+            return self._observe(text, after)
 
     def score(self) -> Score:
         """``success``, ``progress`` (most goal facts satisfied so far / all), ``grounding`` (valid / all actions)."""

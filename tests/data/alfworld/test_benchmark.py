@@ -6,7 +6,6 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,8 +26,8 @@ pytestmark = pytest.mark.skipif(find_spec("textworld") is None, reason="ALFWorld
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[ALFWorld]:
-    yield ALFWorld(processes=1)
+def world() -> ALFWorld:
+    return ALFWorld(processes=1)
 
 
 def of_type(world: ALFWorld, type_: str, split: str = "test") -> Task:
