@@ -28,6 +28,9 @@ TYRE = """
 """
 
 
+GAMES = PDDLGames()
+
+
 def blocks(max_steps: int = 30) -> PDDLGame:
     problem = ground(parse_problem(BLOCKS, load_domain("blockworld"), "blocks"))
     return PDDLGame(problem, load_phrases("blockworld"), max_steps)
@@ -124,8 +127,8 @@ def test_a_game_can_begin_again_and_must_be_begun() -> None:
 @given(data=st.data())
 def test_an_erratic_agent_breaks_nothing(data: st.DataObject) -> None:
     """Any text, and any possible action: scores stay in [0, 1], progress never falls, 30 steps are the end."""
-    task = data.draw(st.sampled_from(PDDLGames().tasks("validation")))
-    game = PDDLGames().environment(task)
+    task = data.draw(st.sampled_from(GAMES.tasks("validation")))
+    game = GAMES.environment(task)
     seen, progress = game.reset(), 0.0
     for _ in range(30):
         assert not seen.done
