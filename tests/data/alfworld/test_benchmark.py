@@ -168,7 +168,7 @@ def longest_lag(world: ALFWorld) -> float:
 
 
 def test_the_event_loop_keeps_turning_while_games_are_played(world: ALFWorld) -> None:
-    """A busy machine may keep a thread from running now and then; a game that held the loop up would do so each time."""
+    """A busy machine may delay a thread now and then; a game that held the loop up would do so each time."""
     assert any(longest_lag(world) < 0.020 for _ in range(3))
 
 

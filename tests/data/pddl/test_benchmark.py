@@ -63,7 +63,7 @@ def test_splits_share_no_problem_and_have_the_four_games_in_turn(games: PDDLGame
 
 @pytest.mark.parametrize("game", GAMES)
 def test_plans_fit_the_steps(game: Game) -> None:
-    for problem in islice(generate(game, "train", 5, longest=12), 4):
+    for problem in islice(generate(game, "train", 5, longest=12), 2):
         assert belongs(problem.text, "train")
         assert 4 <= len(problem.plan) <= 12
 

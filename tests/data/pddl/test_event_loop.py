@@ -39,5 +39,5 @@ def longest_lag(seed: int) -> float:
 
 
 def test_the_event_loop_keeps_turning_while_games_are_played() -> None:
-    """A busy machine may keep a thread from running now and then; a game that held the loop up would do so each time."""
+    """A busy machine may delay a thread now and then; a game that held the loop up would do so each time."""
     assert any(longest_lag(seed) < LIMIT_S for seed in (3, 4, 5))
