@@ -84,7 +84,7 @@ class ALFWorld:
     def _data(self, task: Task) -> Mapping[str, str]:
         if task.metadata["source"] == "generated":
             household = draw_household(str(task.metadata["type"]), str(task.metadata["seed"]))
-            data = household_data(household)
+            data: Mapping[str, str] = household_data(household)
         elif self._path is None:
             raise ValueError(f"task {task.id} is a published game: give ALFWorld the path of the games")
         else:
@@ -101,7 +101,7 @@ class ALFWorld:
             if household.checksum != place.text(record, "checksum"):
                 raise place.error("checksum", "is of another problem: run python -m data.alfworld.build again")
             plan = [as_command(command, self._grammar) for command in place.texts(record, "plan")]
-            metadata = {"source": "generated", "type": type_, "seed": seed, "plan": plan}
+            metadata: dict[str, object] = {"source": "generated", "type": type_, "seed": seed, "plan": plan}
             found.append((f"{type_}-{seed}", household.task, metadata))
         if not found:
             raise ValueError(f"{self._households} has no households of split {split!r}")

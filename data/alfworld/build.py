@@ -19,7 +19,7 @@ from data.alfworld.benchmark import HOUSEHOLDS, household_data
 from data.alfworld.household import TASK_TYPES, draw_household
 from data.alfworld.process import EnginePool
 
-SIZES = {"train": 20, "validation": 2, "test": 10}  # of each type (ours)
+SIZES = {"train": 10, "validation": 2, "test": 10}  # of each type (ours)
 SHORTEST, LONGEST = 4, 30
 
 
@@ -43,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     engines = EnginePool(args.processes)
 
     def lines(split: str, type_: str) -> list[str]:
+        print(f"{split} {type_}", flush=True)
         proved = (prove(engines, type_, f"{args.seed}/{split}/{number}") for number in count())
         kept = islice((line for line in proved if line is not None), SIZES[split])
         return [json.dumps({"split": split, **line}) for line in kept]

@@ -11,8 +11,7 @@ from data.environment import Observation
 from data.task import Score
 
 # What an agent is told when its text is no command; where a command is one, but not now, the engine answers.
-_FORMS = ("look", "inventory", "help", "go to", "open", "close", "take", "move", "put", "use", "heat", "clean", "cool")
-_FORMS += ("slice", "examine")
+_FORMS = tuple("look inventory help go open close take move put use heat clean cool slice examine".split())
 
 
 class ALFWorldGame:
