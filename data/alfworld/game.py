@@ -11,7 +11,7 @@ from data.environment import Observation
 from data.task import Score
 
 # What an agent is told when its text is no command; where a command is one, but not now, the engine answers.
-_FORMS = tuple("look inventory help go open close take move put use heat clean cool slice examine".split())
+_VERBS = "look, inventory, help, go, open, close, take, move, put, use, heat, clean, cool, slice, examine"
 
 
 class ALFWorldGame:
@@ -59,8 +59,8 @@ class ALFWorldGame:
         self._steps += 1
         self._valid += command in self._admissible
         said = engine.call(call="step", game=number, command=command)
-        known = command in self._admissible or command.startswith(_FORMS)
-        why = "" if known else f" That is no command: one starts with {', '.join(_FORMS)}."
+        known = command.split(" ")[0] in _VERBS.split(", ")
+        why = "" if known else f" That is no command: one starts with {_VERBS}."
         return self._observe({**said, "text": f"{said['text']}{why}"})
 
     def score(self) -> Score:

@@ -40,12 +40,13 @@ def main(argv: Sequence[str]) -> None:
     for game in GAMES:
         bare, listing = (pddl_timing(game, args.games, args.repeats, list_actions) for list_actions in (False, True))
         figures[f"{game}_steps_s"] = bare.steps_s
-        print(f"{game:<11} {bare.steps_s:9.0f} steps/s, {listing.steps_s:9.0f} with the possible actions listed", flush=True)
+        print(
+            f"{game:<11} {bare.steps_s:9.0f} steps/s, {listing.steps_s:9.0f} with the possible actions listed",
+            flush=True,
+        )
     alfworld = alfworld_timing(args.games)
     print(f"alfworld    reset {alfworld.reset_s:.2f} s, step {alfworld.step_s * 1000:.1f} ms (medians)", flush=True)
-    print_result(
-        "environments", **figures, alfworld_reset_s=alfworld.reset_s, alfworld_step_ms=alfworld.step_s * 1000
-    )
+    print_result("environments", **figures, alfworld_reset_s=alfworld.reset_s, alfworld_step_ms=alfworld.step_s * 1000)
 
 
 def pddl_timing(game: str, games: int, repeats: int, list_actions: bool) -> Timing:
