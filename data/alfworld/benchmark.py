@@ -39,6 +39,8 @@ class ALFWorld:
         processes: engines that play side by side (ours).
     """
 
+    metrics = ("success", "grounding")
+
     def __init__(
         self,
         path: str | Path | None = None,

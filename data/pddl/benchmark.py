@@ -31,6 +31,8 @@ class PDDLGames:
         list_actions: give the possible actions with every observation, as constrained actions need.
     """
 
+    metrics = ("success", "progress", "grounding")
+
     def __init__(
         self,
         path: str | Path | None = None,

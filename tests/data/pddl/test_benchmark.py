@@ -33,6 +33,7 @@ def wins(games: PDDLGames, task: Task) -> bool:
     for action in plan:
         assert action in seen.admissible
         seen = game.step(action)
+    assert tuple(game.score()) == games.metrics
     return seen.done and game.score() == {"success": 1.0, "progress": 1.0, "grounding": 1.0}
 
 
