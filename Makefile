@@ -9,7 +9,7 @@ ARGS ?=
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install train test lint format lock clean
+.PHONY: help install alfworld train test lint format lock clean
 
 # A PYTHON given by the user that is not the environment's version makes the environment anew.
 ifneq ($(origin PYTHON),file)
@@ -26,6 +26,10 @@ install: $(READY) ## make .venv and install the lock and this project into it
 
 $(READY): requirements/cpu.txt requirements/models.txt requirements/install.sh setup.cfg pyproject.toml
 	@sh requirements/install.sh "$(PYTHON)" $(VENV)
+
+# fast-downward-textworld's build calls plain `python`, so the environment's comes first on the path.
+alfworld: $(READY) ## add ALFWorld's engine to the environment (compiles its planner: a C++ compiler, minutes)
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m pip install --no-deps -r requirements/alfworld.txt
 
 train: $(READY) ## install if need be, train the quickstart, evaluate it
 	$(PY) train.py $(ARGS)

@@ -19,7 +19,7 @@ from packaging.version import Version
 from requirements import preflight
 
 ROOT = Path(__file__).resolve().parents[1]
-LOCKS = (ROOT / "requirements" / "cpu.txt", ROOT / "requirements" / "models.txt")
+LOCKS = tuple(ROOT / "requirements" / name for name in ("cpu.txt", "models.txt", "alfworld.txt"))
 PYTHONS = ("3.11", "3.12", "3.13")
 FORBIDDEN = ("torchvision", "torchaudio", "torchcodec", "triton", "llama-cpp-python", "llm", "vllm")
 
