@@ -30,8 +30,8 @@ RESCORED = 32
 class VectorIndex:
     """Ids to unit vectors, with search and removal.
 
-    Below ``exact_below`` vectors every one is compared. From there on a faiss IVF index finds candidates (8-bit codes in
-    coarse cells, a hash table from ids to places so that a removal touches one vector), and the full vectors decide
+    Below ``exact_below`` vectors every one is compared. From there on a faiss IVF index finds candidates (8-bit codes
+    in coarse cells, a hash table from ids to places so that a removal touches one vector), and the full vectors decide
     among them: a cosine that is returned is always exact. faiss' HNSW cannot forget, and its flat indexes shift
     everything behind a removed vector.
 

@@ -73,7 +73,7 @@ class VectorTable:
             yield ids, block[: len(ids)]
 
     def nearest(self, query: Vectors, k: int) -> list[tuple[int, float]]:
-        """The ``min(k, n)`` largest inner products with ``query`` ``[dim]`` as (id, product), lower ids first among equals."""
+        """(id, product with ``query`` ``[dim]``) of the ``min(k, n)`` largest; lower ids first among equals."""
         if not self._ids:
             return []
         products = np.concatenate([rows @ query for _, rows in self.blocks()])

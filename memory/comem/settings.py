@@ -29,7 +29,7 @@ class CoMemSettings:
         s_0: S_0 (ours).
         forgetting_threshold: of S (paper: 30).
         forgetting_updates: updates running below the threshold that end a collective entry (ours).
-        forgetting_quantile: raises the threshold to this quantile of the pool's scores; ``None`` leaves it fixed (ours).
+        forgetting_quantile: raises the threshold to this quantile of the pool's scores, where given (ours).
         max_insights: an agent's insights of one episode (ours).
         distil_into: ``private`` (paper), or ``collective`` for the paper's ablation without private stores.
     """
