@@ -123,13 +123,13 @@ class VectorIndex:
         """Coarse cells by k-means over a sample, about 4·√n of them, and everything sorted into them."""
         ids = self._table.ids()
         count = min(int(4 * math.sqrt(len(ids))), len(ids) // POINTS_PER_CELL)
-        cells = faiss.index_factory(self.dim, f"IVF{count},SQ8", faiss.METRIC_INNER_PRODUCT)
+        cells: Any = faiss.index_factory(self.dim, f"IVF{count},SQ8", faiss.METRIC_INNER_PRODUCT)
         cells.cp.niter = 6
         cells.cp.max_points_per_centroid = POINTS_PER_CELL
         cells.nprobe = self.probes
         sample = ids[:: max(1, len(ids) // (count * POINTS_PER_CELL))]
         cells.train(self._table.rows(sample))
-        cells.set_direct_map_type(faiss.DirectMap.Hashtable)
+        cells.set_direct_map_type(faiss.DirectMap.Hashtable)  # type: ignore[attr-defined]
         for block_ids, block in self._table.blocks():
             cells.add_with_ids(block, block_ids)
         self._cells, self._trained_on = cells, len(ids)

@@ -5,9 +5,11 @@ What happens to entries at the end of an episode stands in :mod:`memory.comem.li
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+import numpy as np
 
 from data.task import Task
 from data.trajectory import Trajectory
@@ -108,6 +110,24 @@ class CoMem:
         """Every private store, then the pool."""
         yield from self.private.values()
         yield self.collective
+
+    def entries(self, ids: Iterable[str]) -> tuple[Entry, ...]:
+        """Those of ``ids`` that are in any store, in the order of the stores."""
+        wanted = sorted(ids)
+        return tuple(entry for store in self.stores() for entry in store.get(wanted))
+
+    def injected_vectors(self, episode: Episode) -> dict[str, Vectors]:
+        """``[n_i, dim]`` for each agent that read anything which is still there: its own entries, then the pool's."""
+        found: dict[str, Vectors] = {}
+        for agent, ids in episode.injected.items():
+            parts = [
+                store.vectors(here)
+                for store in (self.private_store(agent), self.collective)
+                if (here := [entry.id for entry in store.get(ids)])
+            ]
+            if parts:
+                found[agent] = np.concatenate(parts)
+        return found
 
     def encode(self, entries: Sequence[Entry]) -> Vectors:
         """``[n, dim]`` unit vectors of their contents."""

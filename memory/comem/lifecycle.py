@@ -15,7 +15,9 @@ from memory.comem.forgetting import forget, forgetting_threshold
 from memory.comem.promotion import promote
 from memory.comem.pruning import prune
 from memory.comem.sedimentation import sediment
+from memory.comem.store import Encode
 from memory.comem.usage import count_usage
+from memory.encoder import Vectors
 
 Step = Callable[[CoMem, Episode], list[Event]]
 
@@ -55,10 +57,15 @@ def promote_proven(memory: CoMem, episode: Episode) -> list[Event]:
         before = store.entries()
         outcome = promote(before, episode, memory.baseline.value, memory.settings.n_min)
         vectors = store.vectors([entry.parent_id for entry in outcome.admitted])
-        memory.collective.exchange((), outcome.admitted, lambda _, vectors=vectors: vectors)
+        memory.collective.exchange((), outcome.admitted, _known(vectors))
         store.exchange(before, outcome.kept, memory.encode)
         events += outcome.events
     return events
+
+
+def _known(vectors: Vectors) -> Encode:
+    """A promoted entry says what its parent said: nothing is encoded again."""
+    return lambda _: vectors
 
 
 def prune_unused(memory: CoMem, episode: Episode) -> list[Event]:

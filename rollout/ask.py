@@ -1,0 +1,104 @@
+"""A question to the run's engine outside of any episode: what a memory wants to know of an agent."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from rollout.engine import Completion, Engine, EngineError, Request, Sampling
+from rollout.mas.mas import Message
+from rollout.prompt import render
+from rollout.seeds import call_seed
+from rollout.structure import JsonSchema, Structure
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+T = TypeVar("T")
+
+ATTEMPTS = 3
+"""Replies that are asked for before a question is given up (ours)."""
+
+_BEFORE_JSON = re.compile(r"[{\[]")
+
+
+async def ask(
+    engine: Engine,
+    tokenizer: PreTrainedTokenizerBase,
+    messages: Sequence[Message],
+    sampling: Sampling,
+    structure: Structure | None = None,
+    label: str = "question",
+) -> Completion:
+    """One reply. Raises :class:`rollout.engine.EngineError` when there is none."""
+    prompt = render(tokenizer, messages)
+    return await engine.generate(Request(label, sampling, prompt.prefix_ids + prompt.suffix_ids, structure=structure))
+
+
+@dataclass
+class Asker:
+    """Questions whose replies are JSON, and what they cost.
+
+    Args:
+        engine: started.
+        tokenizer: of the engine's model.
+        run_seed: of the whole run; a question's seed comes from it and from the question's label.
+        calls, prompt_tokens, completion_tokens: so far, failed attempts included.
+        unreadable: questions that were given up.
+    """
+
+    engine: Engine
+    tokenizer: PreTrainedTokenizerBase
+    run_seed: int
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    unreadable: int = 0
+
+    async def ask_json(
+        self,
+        messages: Sequence[Message],
+        schema: JsonSchema,
+        read: Callable[[object], T | None],
+        max_tokens: int,
+        label: str,
+    ) -> T | None:
+        """``read`` of the reply's JSON value; ``None`` after :data:`ATTEMPTS` replies without one that it takes.
+
+        The first attempt is greedy, the others are sampled at temperature 1 (ours). A reply that the engine gave up
+        is a failed attempt too: no episode is lost because nobody could say what was learnt from it.
+        """
+        for attempt in range(ATTEMPTS):
+            sampling = Sampling(float(attempt > 0), max_tokens, call_seed(self.run_seed, 0, label, 0, attempt))
+            try:
+                reply = await ask(self.engine, self.tokenizer, messages, sampling, schema, label)
+            except EngineError:
+                self.calls += 1
+                continue
+            self._count(messages, reply)
+            value = read(json_value(reply.text))
+            if value is not None:
+                return value
+        self.unreadable += 1
+        return None
+
+    def _count(self, messages: Sequence[Message], reply: Completion) -> None:
+        prompt = render(self.tokenizer, messages)
+        self.calls += 1
+        self.prompt_tokens += len(prompt.prefix_ids) + len(prompt.suffix_ids)
+        self.completion_tokens += len(reply.token_ids)
+
+
+def json_value(text: str) -> object | None:
+    """The first JSON object or list in ``text``, whatever stands around it (prose, code fences), or ``None``."""
+    decoder = json.JSONDecoder()
+    for start in _BEFORE_JSON.finditer(text):
+        try:
+            value, _ = decoder.raw_decode(text, start.start())
+        except (json.JSONDecodeError, RecursionError):
+            continue
+        return value  # type: ignore[no-any-return]
+    return None
