@@ -169,14 +169,18 @@ class TaskStream(L.LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """What happened so far, and the memory, unless it is CoMem, whose callbacks keep it."""
         checkpoint["stream_rows"] = self.rows
-        if self.comem is None and isinstance(self.memory, Stateful):
-            checkpoint["memory"] = self.memory.state_dict()
+        if (memory := self._kept_here()) is not None:
+            checkpoint["memory"] = memory.state_dict()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """The inverse."""
         self.rows = list(checkpoint["stream_rows"])
-        if self.comem is None and isinstance(self.memory, Stateful):
-            self.memory.load_state_dict(checkpoint["memory"])
+        if (memory := self._kept_here()) is not None:
+            memory.load_state_dict(checkpoint["memory"])
+
+    def _kept_here(self) -> Stateful | None:
+        memory: object = self.memory
+        return memory if isinstance(memory, Stateful) and self.comem is None else None
 
     def _data(self) -> TaskDataModule:
         data = self.trainer.datamodule  # type: ignore[attr-defined]

@@ -1,10 +1,10 @@
 """What CoMem remembers in a run, and what became of each entry.
 
-    python -m memory.inspect runs/comem/000                          # every entry that is there now
-    python -m memory.inspect runs/comem/000 --store collective --sort score
-    python -m memory.inspect runs/comem/000 --agent assistant --contains drawer
-    python -m memory.inspect runs/comem/000 --entry m12-assistant-0  # its history: born, used, scored, promoted, ...
-    python -m memory.inspect runs/comem/000 --kind forgotten         # every such event of the run, and why
+python -m memory.inspect runs/comem/000                          # every entry that is there now
+python -m memory.inspect runs/comem/000 --store collective --sort score
+python -m memory.inspect runs/comem/000 --agent assistant --contains drawer
+python -m memory.inspect runs/comem/000 --entry m12-assistant-0  # its history: born, used, scored, promoted, ...
+python -m memory.inspect runs/comem/000 --kind forgotten         # every such event of the run, and why
 """
 
 from __future__ import annotations

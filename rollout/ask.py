@@ -100,5 +100,5 @@ def json_value(text: str) -> object | None:
             value, _ = decoder.raw_decode(text, start.start())
         except (json.JSONDecodeError, RecursionError):
             continue
-        return value  # type: ignore[no-any-return]
+        return value
     return None

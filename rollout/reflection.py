@@ -5,7 +5,6 @@ The paper prints neither prompt: both are ours.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from data.trajectory import Trajectory
@@ -18,7 +17,7 @@ from rollout.structure import JsonSchema
 class Distil(Protocol):
     """The reflection of section 3.2: an agent's trace to a few insights."""
 
-    async def __call__(self, asker: Asker, agent: Agent, trajectory: Trajectory, label: str) -> tuple[str, ...]:
+    async def distil(self, asker: Asker, agent: Agent, trajectory: Trajectory, label: str) -> tuple[str, ...]:
         """Insights, best first; none when nothing could be said."""
         ...
 
@@ -26,28 +25,26 @@ class Distil(Protocol):
 class Judge(Protocol):
     """LLM_a(m): what an agent thinks of a collective entry that it was given."""
 
-    async def __call__(
-        self, asker: Asker, agent: Agent, insight: str, trajectory: Trajectory, label: str
-    ) -> float | None:
+    async def judge(self, asker: Asker, agent: Agent, insight: str, trajectory: Trajectory, label: str) -> float | None:
         """In [0, L_max]; ``None`` when there is no readable judgement."""
         ...
 
 
-@dataclass(frozen=True)
 class LLMDistiller:
     """Asks the run's own model, in the agent's role.
 
-    Attributes:
+    Args:
         max_insights: that are asked for (ours).
         max_tokens: of a reply (ours).
         trace_chars: the end of the trace that is shown (ours).
     """
 
-    max_insights: int = 3
-    max_tokens: int = 256
-    trace_chars: int = 6000
+    def __init__(self, max_insights: int = 3, max_tokens: int = 256, trace_chars: int = 6000) -> None:
+        self.max_insights = max_insights
+        self.max_tokens = max_tokens
+        self.trace_chars = trace_chars
 
-    async def __call__(self, asker: Asker, agent: Agent, trajectory: Trajectory, label: str) -> tuple[str, ...]:
+    async def distil(self, asker: Asker, agent: Agent, trajectory: Trajectory, label: str) -> tuple[str, ...]:
         """Insights that the agent's model writes about the agent's own calls."""
         trace = agent_trace(trajectory, agent.name)[-self.trace_chars :]
         text = DISTIL.format(
@@ -58,23 +55,21 @@ class LLMDistiller:
         return (found or ())[: self.max_insights]
 
 
-@dataclass(frozen=True)
 class LLMJudge:
     """Asks the run's own model, in the role of an agent that read the entry.
 
-    Attributes:
+    Args:
         l_max: L_max, the highest judgement (ours); the same as the memory's ``settings.l_max``.
         max_tokens: of a reply (ours).
         trace_chars: the end of the trace that is shown (ours).
     """
 
-    l_max: int = 10
-    max_tokens: int = 16
-    trace_chars: int = 2000
+    def __init__(self, l_max: int = 10, max_tokens: int = 16, trace_chars: int = 2000) -> None:
+        self.l_max = l_max
+        self.max_tokens = max_tokens
+        self.trace_chars = trace_chars
 
-    async def __call__(
-        self, asker: Asker, agent: Agent, insight: str, trajectory: Trajectory, label: str
-    ) -> float | None:
+    async def judge(self, asker: Asker, agent: Agent, insight: str, trajectory: Trajectory, label: str) -> float | None:
         """A whole number from 0 to ``l_max``."""
         trace = agent_trace(trajectory, agent.name)[-self.trace_chars :]
         text = JUDGE.format(

@@ -234,7 +234,7 @@ def test_a_stream_goes_without_memory_and_with_another_one(tiny_model_dir: Path,
 @pytest.mark.parametrize(
     ("callbacks", "message"),
     [
-        (lambda: [], "has none of its mechanisms"),
+        (list, "has none of its mechanisms"),
         (lambda: [StageCheckpoint(), *mechanisms()], "StageCheckpoint before UsageCounting"),
         (lambda: [*mechanisms(), Promotion()], "lists Promotion twice"),
         (lambda: [CollectiveCuration(LLMJudge(l_max=5))], r"judge\.l_max is 5, the memory's settings\.l_max 10"),

@@ -39,7 +39,7 @@ def test_a_trace_is_the_agents_own_calls_and_nobody_elses() -> None:
 def test_the_distiller_asks_in_the_agents_role_about_its_own_trace() -> None:
     reply = '{"insights": ["Fill first.", "Boil long.", "Salt.", "Stir."]}'
     engine = QuestionEngine(tiny_tokenizer(), lambda prompt, request: reply)
-    found = asyncio.run(LLMDistiller(trace_chars=60)(Asker(engine, engine.tokenizer, 0), ANN, an_episode(), "d"))
+    found = asyncio.run(LLMDistiller(trace_chars=60).distil(Asker(engine, engine.tokenizer, 0), ANN, an_episode(), "d"))
     assert found == ("Fill first.", "Boil long.", "Salt.")
     prompt = engine.asked[0][0]
     assert "system\nYou cook." in prompt
@@ -57,6 +57,6 @@ def test_the_distiller_asks_in_the_agents_role_about_its_own_trace() -> None:
 def test_a_judgement_is_a_number_from_zero_to_l_max(reply: str, score: float | None) -> None:
     engine = QuestionEngine(tiny_tokenizer(), lambda prompt, request: reply)
     judge = LLMJudge(l_max=10)
-    assert asyncio.run(judge(Asker(engine, engine.tokenizer, 0), ANN, "Fill first.", an_episode(), "j")) == score
+    assert asyncio.run(judge.judge(Asker(engine, engine.tokenizer, 0), ANN, "Fill first.", an_episode(), "j")) == score
     assert "given this advice: Fill first." in engine.asked[0][0]
     assert engine.asked[0][1].structure == score_schema(10)

@@ -23,7 +23,7 @@ class CollectiveCuration(Mechanism):
     """U, S and forgetting of section 3.3.
 
     Args:
-        judge: LLM_a(m), asked of every agent that read the entry; ``None`` leaves U to the reward alone.
+        judge: gives LLM_a(m) for every agent that read the entry; ``None`` leaves U to the reward alone.
     """
 
     place = 2
@@ -45,13 +45,14 @@ class CollectiveCuration(Mechanism):
     async def consult(self, asker: Asker, runner: EpisodeRunner, memory: CoMem, each: Finished) -> Finished:
         """A_m: the agents that read a collective entry judge it."""
         trajectory, episode = each
-        if self.judge is None:
+        judge = self.judge
+        if judge is None:
             return each
         agents = {agent.name: agent for agent in runner.mas.agents(trajectory.task.domain)}
         asked = [(name, entry) for name, ids in episode.injected.items() for entry in memory.collective.get(ids)]
         scores = await asyncio.gather(
             *(
-                self.judge(asker, agents[name], entry.content, trajectory, f"judge {episode.index} {name} {entry.id}")
+                judge.judge(asker, agents[name], entry.content, trajectory, f"judge {episode.index} {name} {entry.id}")
                 for name, entry in asked
             )
         )

@@ -97,7 +97,7 @@ def figures(events: Sequence[Event], memory: CoMem) -> dict[str, float]:
     for event in events:
         if event.kind in ("episode", "measured"):
             row |= event.values
-    counts = Counter(event.kind for event in events)
+    counts: Counter[str] = Counter(event.kind for event in events)
     sizes = {
         "private_entries": sum(len(store) for store in memory.private.values()),
         "collective_entries": len(memory.collective),

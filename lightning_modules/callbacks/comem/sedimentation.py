@@ -20,14 +20,14 @@ class Sedimentation(Mechanism):
     """The reflection of section 3.2, after every episode, failed ones too (ours).
 
     Args:
-        distil: what turns an agent's trace into insights.
+        distiller: what turns an agent's trace into insights.
     """
 
     place = 5
 
-    def __init__(self, distil: Distil = LLMDistiller()) -> None:
+    def __init__(self, distiller: Distil = LLMDistiller()) -> None:
         super().__init__()
-        self.distil = distil
+        self.distiller = distiller
 
     async def consult(self, asker: Asker, runner: EpisodeRunner, memory: CoMem, each: Finished) -> Finished:
         """Agents that had a call reflect, all at once."""
@@ -35,7 +35,10 @@ class Sedimentation(Mechanism):
         acted = {step.agent for step in trajectory.steps}
         agents = [agent for agent in runner.mas.agents(trajectory.task.domain) if agent.name in acted]
         insights = await asyncio.gather(
-            *(self.distil(asker, agent, trajectory, f"distil {episode.index} {agent.name}") for agent in agents)
+            *(
+                self.distiller.distil(asker, agent, trajectory, f"distil {episode.index} {agent.name}")
+                for agent in agents
+            )
         )
         found = {agent.name: texts for agent, texts in zip(agents, insights, strict=True)}
         return trajectory, replace(episode, insights=found)

@@ -92,14 +92,16 @@ def test_a_judge_that_likes_it_keeps_an_entry_alive_through_failures() -> None:
 
 def test_the_adaptive_threshold_forgets_the_pools_worst() -> None:
     def left(quantile: float | None) -> int:
-        play = Scripted(a_memory(forgetting_quantile=quantile, distil_into="collective", forgetting_updates=1))
-        play.play("a", 1.0, ann=["a", "b", "c"])
-        play.memory.collective.exchange((), [an_entry("x", content="a", score=45.0)], play.memory.encode)
-        play.play("a", 0.4)
-        return len(play.memory.collective)
+        memory = a_memory(k=1, forgetting_quantile=quantile, forgetting_updates=1)
+        pool = [
+            an_entry(name, content=name, score=80.0 if name != "worst" else 45.0) for name in ("x", "y", "z", "worst")
+        ]
+        memory.collective.exchange((), pool, memory.encode)
+        Scripted(memory).play("worst", 0.4)  # S = 42.5: above 30, below the median of the pool
+        return len(memory.collective)
 
     assert left(None) == 4
-    assert left(0.5) < 4
+    assert left(0.5) == 3
 
 
 def test_ablations_differ_as_they_should() -> None:
