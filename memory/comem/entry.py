@@ -45,6 +45,11 @@ class Entry:
         return self.reward_sum / self.n_use if self.n_use else None
 
 
+def words(content: str) -> str:
+    """``content`` without differences of case and spacing: entries whose words are equal say the same."""
+    return " ".join(content.split()).casefold()
+
+
 def entry_to_dict(entry: Entry) -> dict[str, Any]:
     """Plain values, for a checkpoint that loads with ``weights_only=True``."""
     return asdict(entry)

@@ -83,9 +83,9 @@ def sediment_insights(memory: CoMem, episode: Episode) -> list[Event]:
     """Each agent's insights into its own store, or straight into the pool in the ablation without private stores."""
     settings = memory.settings
     events: list[Event] = []
-    for agent in episode.insights:
+    for agent, insights in episode.insights.items():
         store = memory.collective if settings.distil_into == "collective" else memory.private_store(agent)
-        before = store.entries()
+        before = store.saying(insights)
         after, born = sediment(before, episode, agent, settings.s_0, settings.max_insights)
         store.exchange(before, after, memory.encode)
         events += born

@@ -18,17 +18,14 @@ def prune(entries: Sequence[Entry], episode: Episode, k_max: int) -> tuple[tuple
     kept: list[Entry] = []
     events: list[Event] = []
     for entry in entries:
-        after = _counted(entry, episode)
-        if after.k_miss <= k_max:
-            kept.append(after)
+        if entry.promoted or entry.created_episode >= episode.index:
+            kept.append(entry)
+            continue
+        k_miss = 0 if entry.id in episode.used else entry.k_miss + 1
+        if k_miss <= k_max:
+            kept.append(replace(entry, k_miss=k_miss))
         else:
-            why = f"not injected for {after.k_miss} episodes running, more than K_max = {k_max}"
-            values = {"k_miss": after.k_miss, "n_use": after.n_use}
+            why = f"not injected for {k_miss} episodes running, more than K_max = {k_max}"
+            values = {"k_miss": k_miss, "n_use": entry.n_use}
             events.append(Event(episode.index, "pruned", entry.id, entry.agent_name, why, values))
     return tuple(kept), tuple(events)
-
-
-def _counted(entry: Entry, episode: Episode) -> Entry:
-    if entry.promoted or entry.created_episode >= episode.index:
-        return entry
-    return replace(entry, k_miss=0 if entry.id in episode.used else entry.k_miss + 1)

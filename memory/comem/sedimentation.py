@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memory.comem.entry import Entry
+from memory.comem.entry import Entry, words
 from memory.comem.episode import Episode
 from memory.comem.event import Event
 
@@ -14,20 +14,17 @@ def sediment(
 ) -> tuple[tuple[Entry, ...], tuple[Event, ...]]:
     """``entries`` and a new one for each of the first ``max_insights`` insights of ``agent``.
 
-    What the store already holds word for word, but for case and spaces, is not stored again (ours).
+    What ``entries`` already say word for word, but for case and spaces, is not stored again (ours). Only entries with
+    the words of an insight matter: a large store need not bring all of its own.
     """
-    known = {_key(entry.content) for entry in entries}
+    known = {words(entry.content) for entry in entries}
     born: list[Entry] = []
     for insight in episode.insights.get(agent, ())[:max_insights]:
         content = " ".join(insight.split())
-        if content and _key(content) not in known:
-            known.add(_key(content))
+        if content and words(content) not in known:
+            known.add(words(content))
             born.append(Entry(f"m{episode.index}-{agent}-{len(born)}", content, agent, s_0, episode.index))
     return (*entries, *born), tuple(_event(entry, episode) for entry in born)
-
-
-def _key(content: str) -> str:
-    return " ".join(content.split()).casefold()
 
 
 def _event(entry: Entry, episode: Episode) -> Event:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from memory.comem.entry import Entry, entry_from_dict, entry_to_dict
+from memory.comem.entry import Entry, entry_from_dict, entry_to_dict, words
 from memory.encoder import Vectors
 from memory.vector_index import VectorIndex
 
@@ -27,6 +27,7 @@ class EntryStore:
         self._entries: dict[str, Entry] = {}
         self._numbers: dict[str, int] = {}
         self._ids: dict[int, str] = {}
+        self._by_words: dict[str, str] = {}
         self._next = 0
         self._index: VectorIndex | None = None
 
@@ -40,6 +41,10 @@ class EntryStore:
     def get(self, ids: Iterable[str]) -> tuple[Entry, ...]:
         """Those of ``ids`` that are here, in the order asked for."""
         return tuple(self._entries[each] for each in ids if each in self._entries)
+
+    def saying(self, contents: Iterable[str]) -> tuple[Entry, ...]:
+        """The entries that say one of ``contents`` word for word."""
+        return self.get(dict.fromkeys(self._by_words.get(words(content), "") for content in contents))
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
         """``[len(ids), dim]``. Raises ``KeyError`` for an entry that is not here."""
@@ -92,6 +97,7 @@ class EntryStore:
         self._entries = {entry.id: entry for entry in entries}
         self._numbers = {entry.id: int(n) for entry, n in zip(entries, state["numbers"], strict=True)}
         self._ids = {number: each for each, number in self._numbers.items()}
+        self._by_words = {words(entry.content): entry.id for entry in entries}
         self._next, self._index = int(state["next"]), None
         if state["index"] is not None:
             self._index = VectorIndex(int(state["dim"]))
@@ -103,6 +109,7 @@ class EntryStore:
         numbers = range(self._next, self._next + len(entries))
         self._index.add(numbers, vectors)
         self._next = numbers.stop
+        self._by_words.update({words(entry.content): entry.id for entry in entries})
         self._numbers.update({entry.id: number for entry, number in zip(entries, numbers, strict=True)})
         self._ids.update({number: entry.id for entry, number in zip(entries, numbers, strict=True)})
 
@@ -112,4 +119,7 @@ class EntryStore:
         numbers = [self._numbers.pop(each) for each in ids]
         self._index.remove(numbers)
         for each, number in zip(ids, numbers, strict=True):
+            said = words(self._entries[each].content)
+            if self._by_words.get(said) == each:
+                del self._by_words[said]
             del self._entries[each], self._ids[number]

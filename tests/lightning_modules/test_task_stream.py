@@ -236,10 +236,9 @@ def test_a_stream_goes_without_memory_and_with_another_one(tiny_model_dir: Path,
     [
         (list, "has none of its mechanisms"),
         (lambda: [StageCheckpoint(), *mechanisms()], "StageCheckpoint before UsageCounting"),
-        (lambda: [*mechanisms(), Promotion()], "lists Promotion twice"),
         (lambda: [CollectiveCuration(LLMJudge(l_max=5))], r"judge\.l_max is 5, the memory's settings\.l_max 10"),
     ],
-    ids=["none", "order", "twice", "scale"],
+    ids=["none", "order", "scale"],
 )
 def test_a_list_that_would_go_wrong_is_refused(
     tiny_model_dir: Path, tmp_path: Path, callbacks: Any, message: str

@@ -77,8 +77,6 @@ class Mechanism(L.Callback):
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
         """Refuse a list in which a checkpoint would be written before the episode is in the memory."""
         kinds = [type(each) for each in trainer.callbacks]  # type: ignore[attr-defined]
-        if kinds.count(type(self)) > 1:
-            raise ValueError(f"trainer.callbacks lists {type(self).__name__} twice: its rule would apply twice")
         if any(issubclass(kind, StageCheckpoint) for kind in kinds[: kinds.index(type(self))]):
             raise ValueError(
                 f"trainer.callbacks lists StageCheckpoint before {type(self).__name__}: a resumed run would lose "
