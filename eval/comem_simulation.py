@@ -1,6 +1,6 @@
 """A SIMULATION of CoMem over a long stream: scripted agents, no language model, nothing measured on a benchmark.
 
-    python -m eval.comem_simulation                 # 2,000 episodes, 4 agents, five memories; writes docs/comem_simulation.*
+    python -m eval.comem_simulation      # 2,000 episodes, 4 agents, five memories; writes docs/comem_simulation.*
 
 What is real: CoMem's stores, retrieval, rules and their order. What is scripted: whether an agent succeeds, what it
 distils, how it judges, where texts lie in the embedding space. It shows what the rules do to known good and known bad
@@ -33,15 +33,15 @@ class Variant:
 
     name: str
     steps: tuple[Step, ...]
-    settings: CoMemSettings = CoMemSettings()
+    settings: CoMemSettings
 
 
 VARIANTS = (
-    Variant("CoMem", ORDER),
-    Variant("private only", (count_uses, prune_unused, sediment_insights)),
+    Variant("CoMem", ORDER, CoMemSettings()),
+    Variant("private only", (count_uses, prune_unused, sediment_insights), CoMemSettings()),
     Variant("collective only", (count_uses, curate, sediment_insights), CoMemSettings(distil_into="collective")),
     Variant("flat shared", (count_uses, sediment_insights), CoMemSettings(distil_into="collective")),
-    Variant("no memory", (count_uses,)),
+    Variant("no memory", (count_uses,), CoMemSettings()),
 )
 """The paper's full method, its two ablations, what it argues against, and nothing at all."""
 
@@ -147,10 +147,10 @@ def report(runs: Mapping[str, Sequence[Mapping[str, float]]], episodes: int, see
 PAGE = """# CoMem over a long stream: a simulation
 
 **This is a simulation.** Agents, distiller, judge and embedding space are scripted; no language model ran and no
-benchmark was solved. Stores, retrieval, rules and their order are the real ones. It shows what the rules make of insights
-whose worth is known, under the assumptions below; it says nothing about scores on ALFWorld or PDDL.
+benchmark was solved. Stores, retrieval, rules and their order are the real ones. It shows what the rules make of
+insights whose worth is known, under the assumptions below; it says nothing about scores on ALFWorld or PDDL.
 
-`python -m eval.comem_simulation --episodes {episodes} --seed {seed}` writes this page: {episodes} episodes, {agents} agents.
+`python -m eval.comem_simulation --episodes {episodes} --seed {seed}` writes this page ({agents} agents).
 
 ![simulation](comem_simulation.png)
 

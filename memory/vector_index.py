@@ -98,6 +98,10 @@ class VectorIndex:
         _, found = self._cells.search(queries, max(4 * k, RESCORED))
         return [self._rescored(query, ids[ids >= 0], k) for query, ids in zip(queries, found, strict=True)]
 
+    def scan(self, query: Vectors, k: int) -> list[tuple[int, float]]:
+        """:meth:`search` for one query ``[dim]`` that always compares every vector."""
+        return self._table.nearest(query, k)
+
     def state_dict(self) -> dict[str, object]:
         """Tensors and numbers. The cells go along: trained anew on load, they would cut the set another way."""
         cells = np.zeros(0, dtype=np.uint8) if self._cells is None else faiss.serialize_index(self._cells)

@@ -79,6 +79,11 @@ class EntryStore:
         found = self._index.search(queries, k)
         return [[(self._entries[self._ids[number]], cosine) for number, cosine in hits] for hits in found]
 
+    def scan(self, query: Vectors, k: int) -> list[tuple[Entry, float]]:
+        """:meth:`search` for one query ``[dim]`` that always compares every entry."""
+        hits = [] if self._index is None else self._index.scan(query, k)
+        return [(self._entries[self._ids[number]], cosine) for number, cosine in hits]
+
     def state_dict(self) -> dict[str, object]:
         """Plain values and tensors."""
         return {
