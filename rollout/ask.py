@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from rollout.engine import Completion, Engine, EngineError, Request, Sampling
+from rollout.engine import Completion, Engine, EngineDiedError, EngineError, Request, Sampling
 from rollout.mas.mas import Message
 from rollout.prompt import render
 from rollout.seeds import call_seed
@@ -25,6 +25,19 @@ ATTEMPTS = 3
 _BEFORE_JSON = re.compile(r"[{\[]")
 
 
+def question(
+    tokenizer: PreTrainedTokenizerBase,
+    messages: Sequence[Message],
+    sampling: Sampling,
+    structure: Structure | None,
+    label: str,
+) -> Request:
+    """The request, in the form of every kind of engine: as token ids and as messages."""
+    prompt = render(tokenizer, messages)
+    ids = prompt.prefix_ids + prompt.suffix_ids
+    return Request(label, sampling, prompt_ids=ids, structure=structure, messages=tuple(messages))
+
+
 async def ask(
     engine: Engine,
     tokenizer: PreTrainedTokenizerBase,
@@ -34,8 +47,7 @@ async def ask(
     label: str = "question",
 ) -> Completion:
     """One reply. Raises :class:`rollout.engine.EngineError` when there is none."""
-    prompt = render(tokenizer, messages)
-    return await engine.generate(Request(label, sampling, prompt.prefix_ids + prompt.suffix_ids, structure=structure))
+    return await engine.generate(question(tokenizer, messages, sampling, structure, label))
 
 
 @dataclass
@@ -69,27 +81,32 @@ class Asker:
         """``read`` of the reply's JSON value; ``None`` after :data:`ATTEMPTS` replies without one that it takes.
 
         The first attempt is greedy, the others are sampled at temperature 1 (ours). A reply that the engine gave up
-        is a failed attempt too: no episode is lost because nobody could say what was learnt from it.
+        (among them one that was cut off, so that its JSON has no end) is a failed attempt too: no episode is lost
+        because nobody could say what was learnt from it.
+
+        Raises:
+            EngineDiedError: nobody can be asked any more.
         """
         for attempt in range(ATTEMPTS):
             sampling = Sampling(float(attempt > 0), max_tokens, call_seed(self.run_seed, 0, label, 0, attempt))
+            request = question(self.tokenizer, messages, sampling, schema, label)
+            self.calls += 1
             try:
-                reply = await ask(self.engine, self.tokenizer, messages, sampling, schema, label)
+                reply = await self.engine.generate(request)
+            except EngineDiedError:
+                raise
             except EngineError:
-                self.calls += 1
                 continue
-            self._count(messages, reply)
+            self._count(request, reply)
             value = read(json_value(reply.text))
             if value is not None:
                 return value
         self.unreadable += 1
         return None
 
-    def _count(self, messages: Sequence[Message], reply: Completion) -> None:
-        prompt = render(self.tokenizer, messages)
-        self.calls += 1
-        self.prompt_tokens += len(prompt.prefix_ids) + len(prompt.suffix_ids)
-        self.completion_tokens += len(reply.token_ids)
+    def _count(self, request: Request, reply: Completion) -> None:
+        self.prompt_tokens += request.length if reply.prompt_tokens is None else reply.prompt_tokens
+        self.completion_tokens += len(reply.token_ids) if reply.completion_tokens is None else reply.completion_tokens
 
 
 def json_value(text: str) -> object | None:

@@ -16,6 +16,7 @@ class QuestionEngine:
 
     tokenizer: Any
     reply: Callable[[str, Request], str | None]
+    text_only: bool = False
     asked: list[tuple[str, Request]] = field(default_factory=list)
 
     async def start(self) -> None: ...

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from rollout.ask import ATTEMPTS, Asker, ask, json_value
-from rollout.engine import EngineError, Request, Sampling
+from rollout.engine import EngineDiedError, EngineError, Request, Sampling
 from rollout.mas.mas import Message
 from rollout.reflection import INSIGHTS, read_insights
 from rollout.structure import Choices
@@ -58,7 +58,7 @@ def test_ask_sends_the_whole_templated_prompt() -> None:
     assert prompt.endswith(
         "You cook.<|im_end|>\n<|im_start|>user\nWhat did you learn?<|im_end|>\n<|im_start|>assistant\n"
     )
-    assert (request.label, request.structure) == ("q", Choices(("salt", "oil")))
+    assert (request.label, request.structure, request.messages) == ("q", Choices(("salt", "oil")), ASK)
 
 
 def asked(*replies: str | None) -> tuple[tuple[str, ...] | None, Asker, list[Request]]:
@@ -91,6 +91,16 @@ def test_at_last_it_is_given_up_and_counted() -> None:
     assert found is None
     assert len(requests) == ATTEMPTS
     assert asker.unreadable == 1
+
+
+def test_an_engine_that_died_ends_the_run() -> None:
+    def die(prompt: str, request: Request) -> str:
+        raise EngineDiedError("gone")
+
+    engine = QuestionEngine(tiny_tokenizer(), die)
+    with pytest.raises(EngineDiedError, match="gone"):
+        asyncio.run(Asker(engine, engine.tokenizer, 0).ask_json(ASK, INSIGHTS, read_insights, 32, "d"))
+    assert len(engine.asked) == 1
 
 
 def test_ask_itself_raises_what_the_engine_raises() -> None:
