@@ -41,7 +41,7 @@ class VectorIndex:
         probes: cells that a query looks into (ours).
     """
 
-    def __init__(self, dim: int, exact_below: int = 20_000, probes: int = 24) -> None:
+    def __init__(self, dim: int, exact_below: int = 4096, probes: int = 24) -> None:
         if exact_below < POINTS_PER_CELL:
             raise ValueError(f"VectorIndex: exact_below is {exact_below}, it must be at least {POINTS_PER_CELL}")
         self.dim = dim

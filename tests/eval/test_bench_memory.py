@@ -35,5 +35,5 @@ def test_the_last_line_is_the_result(capsys: pytest.CaptureFixture[str]) -> None
     assert [line.split()[0] for line in lines[1:3]] == ["1000", "10000"]
     result = json.loads(lines[-1])
     assert result["bench"] == "memory"
-    assert (result["recall_at_3"], result["entries"]) == (1.0, 10_000)  # exact below 20,000
+    assert (result["recall_at_3"] >= 0.95, result["entries"]) == (True, 10_000)  # 10,000 are searched approximately
     assert {"query_ms_1m", "growth"} <= result.keys()
