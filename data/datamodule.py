@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import lightning as L
 import torch
 
+from data.stream import StreamLoader, StreamSettings
 from data.task import Benchmark, Task
 
 StageName = Literal["collect", "sft", "lmpo"]
+_Batch = TypeVar("_Batch")
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ class TaskDataModule(L.LightningDataModule):
         validation_split: the held-out tasks that ``eval.py`` takes.
         train_limit: use only the first tasks of the training split.
         validation_limit: use only the first tasks of the validation split.
+        stream: where given, training is this stream of tasks in place of the three stages.
     """
 
     def __init__(
@@ -129,6 +132,7 @@ class TaskDataModule(L.LightningDataModule):
         validation_split: str = "test",
         train_limit: int | None = None,
         validation_limit: int | None = None,
+        stream: StreamSettings | None = None,
     ) -> None:
         super().__init__()
         self.benchmark = benchmark
@@ -137,12 +141,15 @@ class TaskDataModule(L.LightningDataModule):
         self.validation_split = validation_split
         self.train_limit = train_limit
         self.validation_limit = validation_limit
+        self.stream = stream
 
-    def train_dataloader(self) -> StagedLoader:
-        """The whole plan: collect, then sft, then lmpo."""
+    def train_dataloader(self) -> StagedLoader | StreamLoader:
+        """The whole plan: the stream, or collect, then sft, then lmpo."""
+        if self.stream is not None:
+            return StreamLoader(self.benchmark.tasks(self.stream.split), self.stream, self.seed)
         return StagedLoader(self.benchmark.tasks("train")[: self.train_limit], self.stages, self.seed)
 
-    def transfer_batch_to_device(self, batch: StageBatch, device: torch.device, dataloader_idx: int) -> StageBatch:
+    def transfer_batch_to_device(self, batch: _Batch, device: torch.device, dataloader_idx: int) -> _Batch:
         """Tasks are text: there is nothing to move."""
         return batch
 

@@ -21,6 +21,7 @@ from lightning_modules.callbacks.stage_checkpoint import StageCheckpoint
 from lightning_modules.callbacks.trajectory_text import TrajectoryText
 from lightning_modules.latentmem import LatentMem
 from lightning_modules.nearest_key import with_nearest_class, with_nearest_key
+from lightning_modules.task_stream import TaskStream
 from rollout.mas.autogen import AutoGen
 from rollout.mas.camel import CAMEL
 from rollout.mas.dylan import DyLAN
@@ -34,6 +35,7 @@ EXPECTED = (
     "You have overridden `transfer_batch_to_device`",
     "Detected call of `lr_scheduler.step",  # an iteration without variance takes no optimiser step
     r".*isinstance\(treespec, LeafSpec\)",
+    "`LightningModule.configure_optimizers` returned `None`",  # a stream learns without gradients
 )
 """Warnings about what is meant to be so."""
 
@@ -47,7 +49,7 @@ class Parser(LightningArgumentParser):
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         """Print the message and exit."""
-        message = with_nearest_key(message, (L.Trainer, LatentMem, TaskDataModule, *SYSTEMS))
+        message = with_nearest_key(message, (L.Trainer, LatentMem, TaskStream, TaskDataModule, *SYSTEMS))
         super().error(with_nearest_class(message, SYSTEMS), ex)
 
 

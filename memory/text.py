@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from data.task import Task
 from data.trajectory import Trajectory, trajectory_text
@@ -44,6 +44,14 @@ class TextMemory:
         """Equation 4 when ``update`` is set, else nothing."""
         if self.update:
             self.bank.append([trajectory])
+
+    def state_dict(self) -> dict[str, object]:
+        """The bank's."""
+        return self.bank.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        """The bank's."""
+        self.bank.load_state_dict(state)
 
     def _recall(self, entries: Sequence[Retrieved]) -> Recall:
         texts: list[str] = []

@@ -76,6 +76,7 @@ class EpisodeRunner:
     ) -> None:
         _check(benchmark, settings)
         self.engine = engine
+        self.tokenizer = tokenizer
         self.mas = mas
         self.benchmark = benchmark
         self.settings = settings

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.datamodule import StageSettings, TaskDataModule
+from data.datamodule import StagedLoader, StageSettings, TaskDataModule
 from data.mixture import BenchmarkMixture, Domain, interleave
 from data.short_answer import ShortAnswerQA
 from data.strategyqa import StrategyQA
@@ -76,9 +76,15 @@ def test_the_loader_mixes_domains_in_a_batch_and_resumes() -> None:
     data = TaskDataModule(
         mixture(a=1, c=1), collect=StageSettings(5), sft=StageSettings(steps=0), lmpo=StageSettings(4)
     )
-    whole = list(data.train_dataloader())
+
+    def loader() -> StagedLoader:
+        made = data.train_dataloader()
+        assert isinstance(made, StagedLoader)
+        return made
+
+    whole = list(loader())
     assert any(len({task.benchmark for task in batch.tasks}) == 2 for batch in whole)
-    begun, resumed = data.train_dataloader(), data.train_dataloader()
+    begun, resumed = loader(), loader()
     head = [batch for batch, _ in zip(begun, range(2), strict=False)]
     resumed.load_state_dict({"position": len(head)})
     assert head + list(resumed) == whole

@@ -1,0 +1,199 @@
+"""A stream of tasks, solved online by agents that remember: nothing is optimised, only the memory changes (CoMem).
+
+    python train.py --config configs/train/comem.yaml
+    python train.py --config configs/train/comem.yaml --ckpt_path last      # go on where it stopped
+
+One ``training_step`` solves the next ``data.stream.tasks_in_flight`` tasks and hands their episodes to the memory in
+task order. With CoMem, its callbacks then end them (``lightning_modules/callbacks/comem``).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import lightning as L
+import torch
+from transformers import AutoTokenizer
+
+from data.assets import resolve_model
+from data.datamodule import TaskDataModule
+from data.stream import StreamBatch
+from data.trajectory import Trajectory
+from lightning_modules.callbacks.comem.mechanism import Mechanism
+from memory.comem.comem import CoMem
+from memory.memory import Memory
+from rollout.engine import Engine
+from rollout.mas.mas import MAS
+from rollout.runner import EpisodeRunner, Phase, RolloutSettings
+from rollout.trace import TraceWriter
+
+RESULTS = "stream_results.json"
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """A memory that a checkpoint can hold."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain values and tensors."""
+        ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Replace everything by ``state``."""
+        ...
+
+
+class TaskStream(L.LightningModule):
+    """Agents, engine and memory over a stream; a LightningModule without an optimiser.
+
+    Args:
+        backbone: asset name, local path or hub id of the agents' model; its tokenizer is used here.
+        engine: runs it.
+        mas: which agents act.
+        memory: what they remember; ``None`` for nothing.
+        rollout: limits of an agent call.
+        temperature: of the agents (ours: greedy).
+        seed: of sampling.
+    """
+
+    def __init__(
+        self,
+        backbone: str,
+        engine: Engine,
+        mas: MAS,
+        memory: Memory | None = None,
+        rollout: RolloutSettings = RolloutSettings(),
+        temperature: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+        self.backbone, self.engine, self.mas, self.memory = backbone, engine, mas, memory
+        self.rollout_settings, self.temperature, self.seed = rollout, temperature, seed
+        self.on_progress: Callable[[str, int, int], None] | None = None
+        self.trajectories: list[Trajectory] = []
+        self.runner: EpisodeRunner | None = None
+        self.rows: list[dict[str, Any]] = []
+
+    @property
+    def comem(self) -> CoMem | None:
+        """The memory, if it is CoMem: what its callbacks look for."""
+        return self.memory if isinstance(self.memory, CoMem) else None
+
+    def training_step(self, batch: StreamBatch, batch_idx: int) -> None:
+        """Solve the batch's tasks at once; seeds depend on the pass over the tasks, not on how it is cut."""
+        assert self.runner is not None
+        phase = Phase("stream", batch.epoch, self.seed, self.temperature)
+        started = time.perf_counter()
+        self.trajectories = self.runner.run(batch.tasks, 1, phase, self.memory, self._progress)
+        self._log(time.perf_counter() - started)
+        if self.memory is not None:
+            for trajectory in self.trajectories:
+                if trajectory.failure is None:  # one that broke off says nothing of the memory
+                    self.memory.end_episode(trajectory)
+
+    def _log(self, seconds: float) -> None:
+        for trajectory in self.trajectories:
+            row = {"task": trajectory.task.id, "failure": trajectory.failure, "score": dict(trajectory.score)}
+            scores = {f"stream/{name}": value for name, value in trajectory.score.items()}
+            for logger in self.loggers:
+                logger.log_metrics(scores, step=len(self.rows))
+            self.rows.append(row)
+        self.log("seconds/rollout", seconds, logger=False, batch_size=1)
+        for name, value in mean_scores(self.rows).items():
+            self.log(f"stream/{name}_so_far", value, prog_bar=True, batch_size=1, logger=False)
+
+    def _progress(self, done: int, total: int) -> None:
+        if self.on_progress is not None:
+            self.on_progress("rollout", done, total)
+
+    # ------------------------------------------------------------------ Lightning
+
+    def setup(self, stage: str) -> None:
+        """Refuse what would fail later, and connect the agents to the data."""
+        data = self._data()
+        if self.trainer.world_size > 1:
+            raise ValueError("a stream has one memory, and so one process: set trainer.devices: 1")
+        if getattr(self.engine, "model", self.backbone) != self.backbone:
+            raise ValueError(
+                f"model.engine.model is {self.engine.model!r} and model.backbone {self.backbone!r}; "  # type: ignore[attr-defined]
+                "prompts would be made for another tokenizer, give both the same name"
+            )
+        listed = any(isinstance(each, Mechanism) for each in self.trainer.callbacks)  # type: ignore[attr-defined]
+        if self.comem is not None and not listed:
+            raise ValueError(
+                "model.memory is CoMem, but trainer.callbacks has none of its mechanisms: it would learn nothing; "
+                "list them as configs/train/comem.yaml does"
+            )
+        folder = self.trainer.log_dir
+        self.runner = EpisodeRunner(
+            self.engine,
+            self.mas,
+            AutoTokenizer.from_pretrained(resolve_model(self.backbone)),
+            _no_latents,
+            data.benchmark,
+            self.rollout_settings,
+            TraceWriter(Path(folder) / "trace.jsonl") if folder else None,
+        )
+
+    def teardown(self, stage: str) -> None:
+        """Stop the engine."""
+        if self.runner is not None:
+            self.runner.close()
+
+    def configure_optimizers(self) -> None:
+        """None: agents are frozen, and the memory learns without gradients."""
+
+    def on_train_end(self) -> None:
+        """The stream's scores, with the setting that they depend on."""
+        stream = self._data().stream
+        result = {
+            "tasks_in_flight": stream.tasks_in_flight if stream else None,
+            "memory": None if self.memory is None else type(self.memory).__name__,
+            "mas": self.mas.name,
+            "temperature": self.temperature,
+            "seed": self.seed,
+            "episodes": len(self.rows),
+            "failed": sum(row["failure"] is not None for row in self.rows),
+            "mean": mean_scores(self.rows),
+            "last_quarter": mean_scores(self.rows[3 * len(self.rows) // 4 :]),
+            "rows": self.rows,
+        }
+        folder = Path(self.trainer.log_dir or self.trainer.default_root_dir)
+        (folder / RESULTS).write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """What happened so far, and the memory, unless it is CoMem, whose callbacks keep it."""
+        checkpoint["stream_rows"] = self.rows
+        if (memory := self._kept_here()) is not None:
+            checkpoint["memory"] = memory.state_dict()
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """The inverse."""
+        self.rows = list(checkpoint["stream_rows"])
+        if (memory := self._kept_here()) is not None:
+            memory.load_state_dict(checkpoint["memory"])
+
+    def _kept_here(self) -> Stateful | None:
+        memory: object = self.memory
+        return memory if isinstance(memory, Stateful) and self.comem is None else None
+
+    def _data(self) -> TaskDataModule:
+        data = self.trainer.datamodule  # type: ignore[attr-defined]
+        if not isinstance(data, TaskDataModule) or data.stream is None:
+            raise ValueError("TaskStream needs a TaskDataModule with data.stream; see configs/train/comem.yaml")
+        return data
+
+
+def mean_scores(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """The mean of every metric over ``rows``."""
+    names = sorted({name for row in rows for name in row["score"]})
+    return {name: sum(row["score"].get(name, 0.0) for row in rows) / len(rows) for name in names}
+
+
+def _no_latents(ids: torch.Tensor) -> torch.Tensor:
+    raise ValueError("a memory gave latents, but a stream of frozen agents has no model to embed a prompt with")

@@ -1,0 +1,108 @@
+"""CoMem by the commands: every overlay parses over its base, and a run trains, stops, goes on and is inspected."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import pytest
+import yaml
+from jsonargparse import ActionConfigFile
+from lightning.pytorch.cli import LightningArgumentParser
+
+from data.datamodule import TaskDataModule
+from lightning_modules.cli import train
+from lightning_modules.task_stream import TaskStream
+from memory.inspect import main as inspect
+
+CONFIGS = Path(__file__).parent.parent / "configs"
+BASE = CONFIGS / "train" / "comem.yaml"
+OVERLAYS = sorted((CONFIGS / "comem").glob("*.yaml"))
+
+
+def parsed(*configs: Path) -> Any:
+    parser = LightningArgumentParser()
+    parser.add_argument("--config", action=ActionConfigFile)
+    parser.add_lightning_class_args(L.Trainer, "trainer")
+    parser.add_subclass_arguments(L.LightningModule, "model")
+    parser.add_lightning_class_args(TaskDataModule, "data")
+    parser.add_argument("--seed_everything", type=int)
+    return parser.parse_args([flag for config in configs for flag in ("--config", str(config))])
+
+
+def flat(values: Any, prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in vars(values).items():
+        found |= flat(value, f"{prefix}{key}.") if hasattr(value, "__dict__") else {f"{prefix}{key}": value}
+    return found
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: path.stem)
+def test_an_overlay_changes_what_it_names_and_nothing_else(overlay: Path) -> None:
+    base, merged = flat(parsed(BASE)), flat(parsed(BASE, overlay))
+    changed = {key for key in merged if key != "config" and repr(merged[key]) != repr(base.get(key))}
+    raw = yaml.safe_load(overlay.read_text(encoding="utf-8"))
+    settings = raw.get("model", {}).get("init_args", {}).get("memory", {}).get("init_args", {}).get("settings", {})
+    expected = {f"model.init_args.memory.init_args.settings.{name}" for name in settings}
+    assert changed == expected | ({"trainer.callbacks"} if "trainer" in raw else set())
+    if expected:
+        name, value = next(iter(settings.items()))
+        assert merged[f"model.init_args.memory.init_args.settings.{name}"] == value
+
+
+def test_the_sweeps_are_the_papers() -> None:
+    stems = {path.stem for path in OVERLAYS}
+    assert {f"k_{k}" for k in (1, 5, 7)} | {f"k_max_{n}" for n in (3, 4, 6, 7, 8)} <= stems
+    assert {f"alpha_0{n}" for n in (3, 4, 6, 7, 8)} | {"private_only", "collective_only"} <= stems
+
+
+@pytest.fixture
+def config(tiny_model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The shipped config with the tiny random model and six tasks."""
+    raw = yaml.safe_load(BASE.read_text(encoding="utf-8"))
+    settings = raw["model"]["init_args"]
+    settings["backbone"] = str(tiny_model_dir)
+    settings["engine"] = {
+        "class_path": "rollout.transformers_engine.TransformersEngine",
+        "init_args": {"model": str(tiny_model_dir), "max_model_len": 4096},
+    }
+    settings["rollout"]["max_tokens"] = 3
+    for callback in raw["trainer"]["callbacks"]:
+        for asked in callback.get("init_args", {}).values():
+            if isinstance(asked, dict):
+                asked["init_args"]["max_tokens"] = 4
+    raw["data"]["stream"] |= {"tasks": 6, "tasks_in_flight": 2}
+    path = tmp_path / "tiny.yaml"
+    path.write_text(yaml.safe_dump(raw), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return path
+
+
+def test_a_stream_stops_goes_on_and_is_inspected(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step = TaskStream.training_step
+
+    def cut(module: TaskStream, batch: Any, batch_idx: int) -> None:
+        if batch.step == 2:
+            raise ConnectionAbortedError("power cut")
+        step(module, batch, batch_idx)
+
+    monkeypatch.setattr(TaskStream, "training_step", cut)
+    with pytest.raises(ConnectionAbortedError):
+        train(["--config", str(config)])
+    monkeypatch.setattr(TaskStream, "training_step", step)
+    run = train(["--config", str(config), "--ckpt_path", "last"]).run_directory
+    assert run == Path("runs/tiny/000")
+    results = json.loads((run / "stream_results.json").read_text(encoding="utf-8"))
+    assert (results["episodes"], results["tasks_in_flight"]) == (6, 2)
+    assert len({row["task"] for row in results["rows"]}) == 6
+    lifecycle = json.loads((run / "comem_results.json").read_text(encoding="utf-8"))
+    assert (lifecycle["episodes"], lifecycle["tasks_in_flight"]) == (6, 2)
+    # A random model writes no JSON: every reflection is given up, counted, and the run goes on.
+    assert lifecycle["questions"]["unreadable"] == 12
+    capsys.readouterr()
+    assert inspect([str(run)]) == 0
+    assert "0 of 0 entries" in capsys.readouterr().out
