@@ -5,32 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import lightning as L
 import torch
 
+from data.epoch_loader import EpochLoader, EpochSettings
+from data.stage_batch import StageBatch, StageName
 from data.task import Benchmark, Task
-
-StageName = Literal["collect", "sft", "lmpo"]
-
-
-@dataclass(frozen=True)
-class StageBatch:
-    """One training iteration.
-
-    Attributes:
-        stage: what to do with the tasks.
-        step: place within the stage, from 0.
-        steps: iterations of the stage in all.
-        tasks: distinct tasks.
-    """
-
-    stage: StageName
-    step: int
-    steps: int
-    tasks: tuple[Task, ...]
-
 
 @dataclass(frozen=True)
 class StageSettings:
@@ -117,6 +98,7 @@ class TaskDataModule(L.LightningDataModule):
         validation_split: the held-out tasks that ``eval.py`` takes.
         train_limit: use only the first tasks of the training split.
         validation_limit: use only the first tasks of the validation split.
+        epochs: LTS's plan of collection and reuse; it takes the place of the three stages.
     """
 
     def __init__(
@@ -129,6 +111,7 @@ class TaskDataModule(L.LightningDataModule):
         validation_split: str = "test",
         train_limit: int | None = None,
         validation_limit: int | None = None,
+        epochs: EpochSettings | None = None,
     ) -> None:
         super().__init__()
         self.benchmark = benchmark
@@ -137,10 +120,14 @@ class TaskDataModule(L.LightningDataModule):
         self.validation_split = validation_split
         self.train_limit = train_limit
         self.validation_limit = validation_limit
+        self.epochs = epochs
 
-    def train_dataloader(self) -> StagedLoader:
-        """The whole plan: collect, then sft, then lmpo."""
-        return StagedLoader(self.benchmark.tasks("train")[: self.train_limit], self.stages, self.seed)
+    def train_dataloader(self) -> StagedLoader | EpochLoader:
+        """The whole plan: collect, then sft, then lmpo; or collection and reuse, epoch after epoch."""
+        tasks = self.benchmark.tasks("train")[: self.train_limit]
+        if self.epochs is not None:
+            return EpochLoader(tasks, self.epochs, self.seed)
+        return StagedLoader(tasks, self.stages, self.seed)
 
     def transfer_batch_to_device(self, batch: StageBatch, device: torch.device, dataloader_idx: int) -> StageBatch:
         """Tasks are text: there is nothing to move."""

@@ -34,14 +34,23 @@ class Backbone(nn.Module):
         dtype: of the frozen weights; the adapters are kept in fp32.
         lora: adapter settings.
         gradient_checkpointing: recompute the composer's activations in its backward pass (paper: on).
+        layers: only the first so many layers of the checkpoint; all of them by default.
     """
 
-    def __init__(self, name: str, dtype: torch.dtype, lora: LoraSettings, gradient_checkpointing: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        dtype: torch.dtype,
+        lora: LoraSettings,
+        gradient_checkpointing: bool = False,
+        layers: int | None = None,
+    ) -> None:
         super().__init__()
         self.name = name
         path = resolve_model(name)
         self.tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(path)
-        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(path, dtype=dtype)
+        depth = {} if layers is None else {"num_hidden_layers": layers}
+        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(path, dtype=dtype, **depth)
         model.requires_grad_(False)
         config = LoraConfig(
             r=lora.r,

@@ -54,4 +54,5 @@ _OWN = {
     "collect": ("collect", "bank", "seconds/rollout"),
     "sft": ("sft", "seconds/update"),
     "lmpo": ("lmpo", "seconds", "bank"),
+    "reuse": ("reuse", "seconds/update"),
 }
