@@ -13,6 +13,7 @@ from data.epoch_loader import EpochLoader, EpochSettings
 from data.stage_batch import StageBatch, StageName
 from data.task import Benchmark, Task
 
+
 @dataclass(frozen=True)
 class StageSettings:
     """Length of a stage.

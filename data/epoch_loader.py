@@ -1,4 +1,4 @@
-"""Training by epochs of collection and reuse (LTS §4.1): sample episodes of every task, then pass over them many times."""
+"""Training by epochs of collection and reuse (LTS §4.1): sample episodes of every task, then pass over them often."""
 
 from __future__ import annotations
 

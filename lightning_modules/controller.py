@@ -101,7 +101,7 @@ class DecisionCache:
         """YES and NO logits ``[2]`` of one decision.
 
         Args:
-            keys: ``[M, hidden]``, φ of all keys in the bank now; those of earlier calls come first and are not read again.
+            keys: ``[M, hidden]``, φ of all keys in the bank now; those of earlier calls come first.
             step: ``[3, hidden]``, φ(u_t), φ(s_t), φ(o_t).
         """
         new = self._controller.memory(keys[max(0, self._length - 1) :])

@@ -1,11 +1,11 @@
-"""LTS as a LightningModule: sample episodes of parallel teams, then train the admission controller on them (§3.3, §4.1).
+"""LTS as a LightningModule: sample episodes of parallel teams, train the admission controller on them (§3.3, §4.1).
 
     python train.py --config configs/train/lts_gym.yaml    # the gym (simulation), minutes on two cores
     python train.py --config configs/train/lts.yaml        # the paper's settings
 
-One ``training_step`` is one iteration of :class:`data.epoch_loader.EpochLoader`: ``collect`` plays G episodes of each of
-its tasks with sampled decisions, ``reuse`` takes one optimiser step on the episodes of its tasks. The episodes of an
-epoch belong to the checkpoint, so a run goes on in the middle of either.
+One ``training_step`` is one iteration of :class:`data.epoch_loader.EpochLoader`: ``collect`` plays G episodes of each
+of its tasks with sampled decisions, ``reuse`` takes one optimiser step on the episodes of its tasks. The episodes of
+an epoch belong to the checkpoint, so a run goes on in the middle of either.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class LTS(L.LightningModule):
         played = self.play(batch.tasks, size, seed, "lts", self.admission(batch.epoch, self.reinforce.temperature))
         for place, task in enumerate(batch.tasks):
             self.episodes[task.id] = played[place * size : (place + 1) * size]
-        figures = {name: value for name, value in asdict(measure(played, self.reinforce.reward)).items()}
+        figures = asdict(measure(played, self.reinforce.reward))
         self._log("collect", {name: float(value) for name, value in figures.items() if value is not None}, "score")
         self._log("collect", {"phi_truncated": self.phi.truncated})
 
@@ -283,7 +283,9 @@ class LTS(L.LightningModule):
         """Restore the episodes; refuse a checkpoint of other trained weights."""
         odd = sorted(checkpoint["state_dict"].keys() ^ self.state_dict().keys())
         if odd:
-            raise ValueError(f"the checkpoint has other trained weights, first {odd[0]!r}: same backbone, layers, lora?")
+            raise ValueError(
+                f"the checkpoint has other trained weights, first {odd[0]!r}: same backbone, layers, lora?"
+            )
         self.episodes = {
             task: [episode_from_dict(state) for state in group] for task, group in checkpoint["episodes"].items()
         }

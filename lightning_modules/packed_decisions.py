@@ -1,8 +1,8 @@
 """Every admission decision of an episode in one forward pass, exactly as if each had been scored alone.
 
-All contexts c_t of an episode begin with [query ; keys], of which decision t saw the first M_t. So the query and all keys
-stand once at the front, the three tokens of each decision behind them, and a mask lets decision t see the query, its own
-M_t keys and itself; position ids are those that its tokens would have had alone.
+All contexts c_t of an episode begin with [query ; keys], of which decision t saw the first M_t. So the query and all
+keys stand once at the front, the three tokens of each decision behind them, and a mask lets decision t see the query,
+its own M_t keys and itself; position ids are those that its tokens would have had alone.
 """
 
 from __future__ import annotations
@@ -48,9 +48,7 @@ def score_packed(backbone: Backbone, controller: Controller, episodes: Sequence[
     additive = torch.zeros(masks.shape, dtype=dtype).masked_fill(~masks, torch.finfo(dtype).min).to(embeds.device)
     positions = torch.stack([position_ids(e.keys.shape[0], e.seen, length) for e in episodes]).to(embeds.device)
     states, _ = backbone.hidden_states(embeds.to(dtype), additive, positions)
-    last = [
-        states[row, e.keys.shape[0] + STEP_TOKENS : e.length : STEP_TOKENS] for row, e in enumerate(episodes)
-    ]
+    last = [states[row, e.keys.shape[0] + STEP_TOKENS : e.length : STEP_TOKENS] for row, e in enumerate(episodes)]
     return controller.logits(backbone, torch.cat(last))
 
 

@@ -1,9 +1,9 @@
 """Stepwise REINFORCE with usage-aware credit (LTS §3.3, Eq. 6 to 10) as pure functions.
 
-    R(τ)  = R_agg + λ_first R_first
-    A     = (R − μ) / (σ + ε)                       over the G trajectories of one task
-    Â_t   = A + β · 1[t ∈ U and R > 0]              U: admitted steps whose key was selected later
-    L     = E_τ[ Σ_t −log π(z_t | c_t) Â_t + λ_sparse π(YES | c_t) ]
+R(τ)  = R_agg + λ_first R_first
+A     = (R − μ) / (σ + ε)                       over the G trajectories of one task
+Â_t   = A + β · 1[t ∈ U and R > 0]              U: admitted steps whose key was selected later
+L     = E_τ[ Σ_t −log π(z_t | c_t) Â_t + λ_sparse π(YES | c_t) ]
 """
 
 from __future__ import annotations
@@ -55,9 +55,7 @@ class ReinforceSettings:
         if self.temperature <= 0:
             raise ValueError(f"reinforce.temperature is {self.temperature}; greedy decisions explore nothing")
         if self.importance_correction not in ("none", "clipped"):
-            raise ValueError(
-                f"reinforce.importance_correction is {self.importance_correction!r}; give none or clipped"
-            )
+            raise ValueError(f"reinforce.importance_correction is {self.importance_correction!r}; give none or clipped")
 
 
 def episode_returns(r_agg: torch.Tensor, r_first: torch.Tensor, lambda_first: float) -> torch.Tensor:

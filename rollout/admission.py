@@ -1,10 +1,10 @@
-"""Admission control (LTS §3.2): is this step worth sharing? Four ways to decide behind one seam; ``None`` shares nothing.
+"""Admission control (LTS §3.2): is this step worth sharing? One seam for every way to decide; ``None`` shares nothing.
 
-    none           no bank, no summaries, no decisions: M1-Parallel (K = 3), MagenticOne (K = 1)
-    add_all        every step
-    llm            a stateless call of a language model
-    orchestrator   the orchestrator itself, with its own context
-    lts            the learned controller: :mod:`lightning_modules.controller_admission`
+none           no bank, no summaries, no decisions: M1-Parallel (K = 3), MagenticOne (K = 1)
+add_all        every step
+llm            a stateless call of a language model
+orchestrator   the orchestrator itself, with its own context
+lts            the learned controller: :mod:`lightning_modules.controller_admission`
 """
 
 from __future__ import annotations

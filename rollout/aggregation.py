@@ -1,4 +1,4 @@
-"""𝒜, the aggregator (LTS §2, M1-Parallel): a language model reads every team's end and answers in a structured field."""
+"""𝒜, the aggregator (LTS §2, M1-Parallel): a language model reads how every team ended and answers in a JSON field."""
 
 from __future__ import annotations
 

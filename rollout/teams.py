@@ -174,9 +174,7 @@ async def run_teams(
         raise ValueError("an episode needs at least one team")
     started = time.perf_counter()
     bank, admissions = SharedBank(), list[AdmissionStep]()
-    seats = [
-        Seat(place, max_steps, task.question, bank, admissions, sharing, clock) for place, _ in enumerate(teams)
-    ]
+    seats = [Seat(place, max_steps, task.question, bank, admissions, sharing, clock) for place, _ in enumerate(teams)]
     results = await _all_teams([_finish(task, team, seat, clock) for team, seat in zip(teams, seats, strict=True)])
     first = min(results, key=lambda result: (result.finished_s, result.team))
     answer = await aggregate(task, results)

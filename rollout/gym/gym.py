@@ -21,6 +21,7 @@ from rollout.structure import Structure
 from rollout.teams import MakeAdmission, Sharing, run_teams
 from rollout.teams_episode import TeamResult, TeamsEpisode
 
+
 class GymBenchmark:
     """Implements :class:`data.task.Benchmark`.
 
@@ -104,7 +105,11 @@ class Gym:
             admission = asked_admission(variant, judge)
         sharing = None
         if admission is not None:
-            costs = {"lts": self.decision_s.lts, "llm": self.decision_s.llm, "orchestrator": self.decision_s.orchestrator}
+            costs = {
+                "lts": self.decision_s.lts,
+                "llm": self.decision_s.llm,
+                "orchestrator": self.decision_s.orchestrator,
+            }
             timed = TimedAdmission(admission, clock, costs.get(variant, 0.0))
             sharing = Sharing(timed, _summariser(teams, clock))
 
@@ -132,8 +137,8 @@ class TimedAdmission:
 class SimulatedJudge:
     """Stands in for the prompted model of ``llm`` and ``orchestrator`` (SIMULATION): an :class:`Ask`.
 
-    It keeps what states a value and drops failures and notes, but errs; the one with context errs half as often. It does
-    not learn what misleads other teams: an unsupported claim that states a value passes.
+    It keeps what states a value and drops failures and notes, but errs; the one with context errs half as often. It
+    does not learn what misleads other teams: an unsupported claim that states a value passes.
     """
 
     def __init__(self, error: float, rng: random.Random) -> None:

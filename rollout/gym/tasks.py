@@ -23,7 +23,14 @@ PLACES = (
     "Brask", "Quill", "Rosmer", "Tyndall", "Vance", "Yarrow", "Kestrel", "Dunmore", "Fenwick", "Garrow",
 )  # fmt: skip
 THINGS = ("museum", "bridge", "harbour", "library", "observatory", "railway", "theatre", "market", "lighthouse", "mill")
-ATTRIBUTES = ("opening year", "annual visitor count", "height in feet", "number of staff", "floor area", "annual budget")
+ATTRIBUTES = (
+    "opening year",
+    "annual visitor count",
+    "height in feet",
+    "number of staff",
+    "floor area",
+    "annual budget",
+)
 LEVELS = (3, 4, 5)
 """Facts that a task of level 1, 2, 3 asks for."""
 
@@ -65,9 +72,7 @@ def make_task(settings: GymTasks, split: Split, index: int) -> Task:
     rng = random.Random(call_seed(settings.seed, 0 if split == "train" else 1, "gym", index, 0))
     level = index % len(LEVELS)
     places, things = rng.sample(PLACES, LEVELS[level]), rng.choices(THINGS, k=LEVELS[level])
-    topics = [
-        f"the {rng.choice(ATTRIBUTES)} of {place} {thing}" for place, thing in zip(places, things, strict=True)
-    ]
+    topics = [f"the {rng.choice(ATTRIBUTES)} of {place} {thing}" for place, thing in zip(places, things, strict=True)]
     values = [str(rng.randrange(100, 9999)) for _ in topics]
     sources = [
         source for topic, value in zip(topics, values, strict=True) for source in _sources(topic, value, settings, rng)
