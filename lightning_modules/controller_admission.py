@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import torch
 
@@ -39,11 +40,13 @@ class ControllerAdmission:
 
     async def decide(self, candidate: Candidate) -> Verdict:
         """z_t ~ softmax(ℓ_t / T), or the larger of the two."""
+        started = time.perf_counter()
         step = self._phi([candidate.instruction, candidate.summary, candidate.output])
         keys = self._phi(candidate.keys) if candidate.keys else step[:0]
         logits = self._decisions.logits(keys, step)
         yes = float(torch.softmax(logits / (self._temperature or 1.0), dim=-1)[0])
-        return Verdict(self._rng.random() < yes if self._temperature else yes > 0.5, yes)
+        admit = self._rng.random() < yes if self._temperature else yes > 0.5
+        return Verdict(admit, yes, time.perf_counter() - started)
 
 
 def decision_rng(seed: int, epoch: int, task: Task, member: int) -> random.Random:

@@ -9,6 +9,7 @@ lts            the learned controller: :mod:`lightning_modules.controller_admiss
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
@@ -50,10 +51,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Verdict:
-    """z_t, and π(YES | c_t) where there is one."""
+    """z_t, π(YES | c_t) where there is one, and the seconds of wall clock that it took to decide."""
 
     admit: bool
     probability: float | None = None
+    wall_s: float = 0.0
 
 
 class Admission(Protocol):
@@ -111,8 +113,9 @@ class AskedAdmission:
         if self._role == "orchestrator":
             values["context"] = candidate.context
         messages = prompts.role("teams", self._role).messages("decide", **values)
+        started = time.perf_counter()
         reply = await self._ask(candidate.team, prompts.agent("teams", self._role), messages, Choices((YES, NO)))
-        return Verdict(reply.strip().upper().startswith(YES))
+        return Verdict(reply.strip().upper().startswith(YES), wall_s=time.perf_counter() - started)
 
 
 class AskedSummary:

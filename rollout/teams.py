@@ -125,11 +125,9 @@ class Seat:
         keys = self._bank.keys()
         step = len(self.steps) - 1
         candidate = Candidate(self._question, keys, self.team, step, instruction, summary, output, context)
-        started = time.perf_counter()
-        verdict = await self._sharing.admission.decide(candidate)
-        self._record(candidate, verdict, time.perf_counter() - started)
+        self._record(candidate, await self._sharing.admission.decide(candidate))
 
-    def _record(self, candidate: Candidate, verdict: Verdict, wall_s: float) -> None:
+    def _record(self, candidate: Candidate, verdict: Verdict) -> None:
         entry = None
         if verdict.admit:
             new = Entry(candidate.summary, candidate.output, self.team, candidate.step, self._clock.now())
@@ -144,7 +142,7 @@ class Seat:
             admitted=verdict.admit,
             probability=verdict.probability,
             entry=entry,
-            wall_s=wall_s,
+            wall_s=verdict.wall_s,
         )
         self._admissions.append(record)
 
