@@ -4,8 +4,8 @@
     python -m eval.lts_gym --seeds 0 1 --layers 4 --out /tmp/table.md
 
 Each seed has its own tasks, initialisation and sampling. Three controllers are trained for it: the full method, without
-the usage bonus (β = 0) and without the sparsity term (λ_sparse = 0). What a seed gave is kept below ``runs/lts_gym_seeds``
-and not made again for the same settings.
+the usage bonus (β = 0) and without the sparsity term (λ_sparse = 0). What a seed gave is kept below
+``runs/lts_gym_seeds`` and not made again for the same settings.
 """
 
 from __future__ import annotations

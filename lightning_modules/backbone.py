@@ -63,6 +63,8 @@ class Backbone(nn.Module):
         self.model: PreTrainedModel = inject_adapter_in_model(config, model)
         if gradient_checkpointing:
             self.model.gradient_checkpointing_enable({"use_reentrant": False})
+        self._lora_layers = [layer for layer in self.model.modules() if isinstance(layer, BaseTunerLayer)]
+        self._lora_weights = list(self.adapter_parameters().values())
         self._use_adapters(False)
         self.model.eval()
 
@@ -127,10 +129,9 @@ class Backbone(nn.Module):
         return self.model.get_output_embeddings()(states).float()
 
     def _use_adapters(self, enabled: bool) -> None:
-        for layer in self.model.modules():
-            if isinstance(layer, BaseTunerLayer):
-                layer.enable_adapters(enabled)
-        for weight in self.adapter_parameters().values():
+        for layer in self._lora_layers:
+            layer.enable_adapters(enabled)
+        for weight in self._lora_weights:
             weight.requires_grad_(True)  # peft ties it to enabled, but these are the trainable weights at all times
 
 
