@@ -1,4 +1,4 @@
-"""The prompted variants, the summary and the aggregate over scripted replies: what is asked, and how replies are read."""
+"""The prompted variants, the summary and the aggregate over scripted replies: what is asked, how replies are read."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from rollout.mas.mas import Message
 from rollout.structure import Choices, Structure
 from rollout.teams_episode import TeamResult, TeamStep
 
-CANDIDATE = Candidate(
-    "Q?", ("first key", "second key"), 1, 3, "Open it.", "Opened it.", "It says 7.", "my whole context"
-)
+CANDIDATE = Candidate("Q?", ("first key", "second key"), 1, 3, "Open it.", "Opened it.", "It says 7.", "my context")
 
 
 class Replies:
@@ -51,7 +49,7 @@ def test_only_the_orchestrator_reads_the_teams_context() -> None:
         ask = Replies("YES")
         asyncio.run(AskedAdmission(ask, role).decide(CANDIDATE))  # type: ignore[arg-type]
         prompts.append(ask.asked[0][2])
-    assert ["my whole context" in prompt for prompt in prompts] == [False, True]
+    assert ["my context" in prompt for prompt in prompts] == [False, True]
 
 
 def test_variants_by_name() -> None:
