@@ -1,8 +1,8 @@
 """A simulated team (SIMULATION) on the seam of :mod:`rollout.teams`: reads keys, takes what it lacks, looks further.
 
-It looks for the facts of its task one after the other in an order of its own, in one source after the other. What it
-selects from the bank it takes for true; what it reads itself in a forum it believes half of the time. Keys cost time
-and attention: the more of them, the more often a wanted one is overlooked.
+It looks for the facts of its task one after the other in an order of its own, in one source after the other. A claim
+from a forum it believes half of the time, whether it read it there or in the bank; anything else that states a value it
+takes for true. Keys cost time and attention: the more of them, the more often a wanted one is overlooked.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from data.task import Task
 from rollout.gym.clock import SimulatedClock
 from rollout.gym.tasks import Source, sources_of, topics_of
-from rollout.gym.texts import Length, StepTexts, stated_value, step_texts
+from rollout.gym.texts import Length, StepTexts, is_unsupported, stated_value, step_texts
 from rollout.teams import Seat
 
 UNKNOWN = "unknown"
@@ -25,7 +25,7 @@ class GymTeams:
 
     Attributes:
         failure_rate: chance that a tool call fails.
-        trust: chance that a team believes a rumour that it read itself.
+        trust: chance that a team believes a claim from a forum when it reads it.
         disguise: share of rumours that are worded like official entries.
         overlook: how much each key in the bank adds to the chance of overlooking a wanted one.
         overlook_most: the highest chance of overlooking.
@@ -107,8 +107,11 @@ class SimulatedTeam:
         seat.spend(len(value.split()))
         await self.clock.sleep(seat.team, self.settings.value_s)
         stated = stated_value(topic, value)
-        if stated is not None:
+        if stated is not None and self._believes(value):
             self._known[topic] = stated
+
+    def _believes(self, text: str) -> bool:
+        return not is_unsupported(text) or self.rng.random() < self.settings.trust
 
     async def _visit(self, source: Source, seat: Seat) -> bool:
         """One step. Whether the source was read: a failed call is tried again."""
@@ -116,8 +119,7 @@ class SimulatedTeam:
         disguised = source.kind == "rumour" and self.rng.random() < self.settings.disguise
         texts = step_texts(source, failed, disguised, self.length, self.rng)
         await self.clock.sleep(seat.team, self.settings.step_s)
-        believes = texts.outcome == "fact" or (texts.outcome == "rumour" and self.rng.random() < self.settings.trust)
-        if believes:
+        if texts.outcome in ("fact", "rumour") and self._believes(texts.output):
             self._known[source.topic] = source.value
         self.texts.append(texts)
         seat.spend(len(texts.instruction.split()) + len(texts.output.split()))

@@ -20,7 +20,7 @@ _FACT = (
     "According to {name}, {topic} is {value}; a second table on the page agrees.",
 )
 _RUMOUR = (
-    "{name}: somebody writes that {topic} is {value}, without saying where from.",
+    "{name}: somebody in the forum writes that {topic} is {value}, without saying where from.",
     "In {name} a user guesses that {topic} is {value}; others doubt it.",
 )
 _NOTE = (
@@ -34,15 +34,17 @@ _FAILURE = (
     "Traceback: the parser of {name} raised KeyError 'table'.",
 )
 _SUMMARY = {
-    "fact": "Looked up {topic} and found it stated in the official register entry, with date and signature.",
-    "rumour": "Looked up {topic} and found an unsupported claim about it by a user of a forum.",
-    "note": "Browsed a page about {thing} without any result so far, kept its place for the team's next step.",
-    "failure": "Tried to open a page about {thing} but the tool call failed with an error, nothing was read.",
+    "fact": "Looked up {topic} and found it in the official register, signed and dated.",
+    "rumour": "Looked up {topic} and found an unsupported claim by a forum user only.",
+    "note": "Browsed a page about {thing} without any result so far, kept its place for the next step.",
+    "failure": "Tried to open a page about {thing} but the tool call failed, nothing was read.",
 }
+"""15 to 20 words."""
 _LONGER = (
-    " The step was one of several that the plan foresaw for this part of the task, it was carried out by the web agent"
-    " as instructed, and the team's own ledger was brought up to date afterwards."
+    " The step was one of several that the plan foresaw for this part of the task; the web agent carried it out as"
+    " instructed, and the ledger was updated afterwards."
 )
+"""30 words more."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,11 @@ def stated_value(topic: str, text: str) -> str | None:
     _, found, rest = text.partition(f"{topic} is ")
     digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
     return digits if found and digits else None
+
+
+def is_unsupported(text: str) -> bool:
+    """Whether a reader can see that ``text`` reports what somebody claims in a forum."""
+    return "forum" in text
 
 
 def _outcome(source: Source, failed: bool) -> Outcome:

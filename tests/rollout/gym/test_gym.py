@@ -72,7 +72,7 @@ def test_texts_state_a_value_if_and_only_if_something_was_found(
         found = texts.outcome in ("fact", "rumour")
         assert stated_value(source.topic, texts.output) == (source.value if found else None)
         assert (source.topic in texts.summary) == found
-        low, high = (12, 30) if length == "short" else (40, 65)
+        low, high = (15, 20) if length == "short" else (45, 50)
         assert low <= len(texts.summary.split()) <= high
 
 
