@@ -2,8 +2,8 @@
 
     python eval.py --config configs/eval/lts.yaml
 
-Table 4, the ablation of the training objective, needs controllers of its own: ``python -m eval.lts_gym``. Where teams are
-simulated, every table says so.
+Table 4, the ablation of the training objective, needs controllers of its own: ``python -m eval.lts_gym``. Where teams
+are simulated, the tables say so.
 """
 
 from __future__ import annotations
