@@ -28,10 +28,11 @@ from data.task import Task
 from lightning_modules.backbone import Backbone, LoraSettings
 from lightning_modules.controller import Controller, ControllerSettings
 from lightning_modules.controller_admission import ControllerAdmission, decision_rng
+from lightning_modules.credit import decision_advantages
 from lightning_modules.optimisation import rate_factor
 from lightning_modules.packed_decisions import EmbeddedEpisode, score_packed
 from lightning_modules.phi import Phi
-from lightning_modules.reinforce import ReinforceSettings, admission_loss, episode_returns, shaped_advantages
+from lightning_modules.reinforce import ReinforceSettings, admission_loss
 from rollout.admission import Admission, Variant
 from rollout.event_loop import EventLoopThread
 from rollout.seeds import call_seed
@@ -194,7 +195,7 @@ class LTS(L.LightningModule):
         settings = self.reinforce
         groups = [self.episodes[task.id] for task in batch.tasks]
         flat = [episode for group in groups for episode in group]
-        advantages = self._advantages(groups)
+        advantages = decision_advantages(groups, settings)
         optimiser = cast(LightningOptimizer, self.optimizers())
         optimiser.zero_grad()
         policy = sparsity = 0.0
@@ -221,21 +222,6 @@ class LTS(L.LightningModule):
         cast(Any, self.lr_schedulers()).step()
         figures = {"policy_loss": policy, "sparsity_loss": sparsity, "grad_norm": float(norm)}
         self._log("reuse", {**figures, "yes": float(torch.cat(chances).mean())}, bar="yes")
-
-    def _advantages(self, groups: Sequence[Sequence[TeamsEpisode]]) -> list[torch.Tensor]:
-        """Â_t of every decision, ``[T]`` an episode, group after group."""
-        settings = self.reinforce
-        r_agg, r_first = (
-            torch.tensor([[score[settings.reward] for score in row] for row in rows])
-            for rows in (
-                [[episode.score for episode in group] for group in groups],
-                [[episode.score_first for episode in group] for group in groups],
-            )
-        )
-        used = [[_used_mask(episode, settings.used_by_other_team) for episode in group] for group in groups]
-        returns = episode_returns(r_agg, r_first, settings.lambda_first)
-        shaped = shaped_advantages(returns, used, settings.beta, settings.advantage_epsilon)
-        return [each for group in shaped for each in group]
 
     def _log(self, section: str, values: Mapping[str, float], bar: str = "") -> None:
         for name, value in values.items():
@@ -298,8 +284,3 @@ class LTS(L.LightningModule):
         if not isinstance(data, TaskDataModule) or data.epochs is None:
             raise TypeError("LTS needs a TaskDataModule with data.epochs: its plan is collection and reuse by epochs")
         return data.epochs.optimiser_steps(len(data.benchmark.tasks("train")[: data.train_limit]))
-
-
-def _used_mask(episode: TeamsEpisode, by_other_team: bool) -> torch.Tensor:
-    used = episode.used(by_other_team)
-    return torch.tensor([place in used for place in range(len(episode.admissions))], dtype=torch.bool)
