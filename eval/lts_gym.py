@@ -26,6 +26,7 @@ from data.datamodule import TaskDataModule
 from eval.report import write_text
 from lightning_modules.cli import build
 from lightning_modules.lts import LTS
+from lightning_modules.phi import Phi
 from rollout.admission import Variant
 from rollout.seeds import call_seed
 from rollout.team_measures import Measures, measure
@@ -79,9 +80,10 @@ def seed_rows(config: str, seed: int, overrides: Sequence[str], keep: Path) -> R
         if kept["settings"] == settings:
             rows: Rows = kept["rows"]
             return rows
-    rows = {}
+    rows, phi = {}, None
     for name, changes in TRAINED.items():
-        module, data = train_controller(config, seed, [*overrides, *changes])
+        module, data = train_controller(config, seed, [*overrides, *changes], phi)
+        phi = module.phi
         if not rows:
             rows = {variant: asdict(evaluate(module, data, variant, seed)) for variant in UNTRAINED}
         rows[name] = asdict(evaluate(module, data, "lts", seed))
@@ -91,8 +93,11 @@ def seed_rows(config: str, seed: int, overrides: Sequence[str], keep: Path) -> R
     return rows
 
 
-def train_controller(config: str, seed: int, overrides: Sequence[str]) -> tuple[LTS, TaskDataModule]:
-    """One training run through the command line of ``train.py``, with a seed for everything."""
+def train_controller(config: str, seed: int, overrides: Sequence[str], phi: Phi | None) -> tuple[LTS, TaskDataModule]:
+    """One training run through the command line of ``train.py``, with a seed for everything.
+
+    ``phi`` is that of an earlier controller of the seed: the base is the same, so its vectors are.
+    """
     seeds = [
         *("--seed_everything", str(seed)),
         *("--model.init_args.seed", str(seed)),
@@ -100,9 +105,11 @@ def train_controller(config: str, seed: int, overrides: Sequence[str]) -> tuple[
         *("--data.benchmark.init_args.settings.seed", str(seed)),
     ]
     cli = build(["--config", config, *seeds, *overrides])
-    cli.trainer.fit(cli.model, datamodule=cli.datamodule)
     assert isinstance(cli.model, LTS)
     assert isinstance(cli.datamodule, TaskDataModule)
+    if phi is not None:
+        cli.model.phi.share(phi)
+    cli.trainer.fit(cli.model, datamodule=cli.datamodule)
     return cli.model, cli.datamodule
 
 

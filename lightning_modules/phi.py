@@ -40,6 +40,10 @@ class Phi:
         """``[len(texts), hidden]`` in fp32, without gradient."""
         return torch.stack([self._vector(text) for text in texts])
 
+    def share(self, other: Phi) -> None:
+        """Use the vectors of another φ over the same frozen base, and add to them."""
+        self._vectors = other._vectors
+
     def _vector(self, text: str) -> torch.Tensor:
         if text not in self._vectors:
             if len(self._vectors) >= self._max_texts:

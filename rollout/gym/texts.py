@@ -26,12 +26,10 @@ _RUMOUR = (
 _NOTE = (
     "I scrolled through {name} and am at its second tab; I will go on from there next.",
     "{name} is open in my browser; I put a bookmark in it for my next step.",
-    "I made a list of links of {name} in my scratch file, to look at later.",
 )
 _FAILURE = (
     "Error: the request for {name} timed out after 30 seconds.",
     "Error 503: {name} is not available, the tool returned no text.",
-    "Traceback: the parser of {name} raised KeyError 'table'.",
 )
 _SUMMARY = {
     "fact": "Looked up {topic} and found it in the official register, signed and dated.",

@@ -98,6 +98,15 @@ def test_phi_counts_what_it_cuts_and_embeds_a_text_once(backbone: Backbone) -> N
     assert torch.equal(phi([text]), Phi(backbone, max_tokens=4)([text + " And more."]))
 
 
+def test_phi_shares_vectors_over_the_same_base(backbone: Backbone) -> None:
+    first, second = Phi(backbone), Phi(backbone)
+    known = first(["a"])
+    second.share(first)
+    assert torch.equal(second(["a"]), known)
+    second(["b"])
+    assert list(first._vectors) == ["a", "b"]
+
+
 def test_phi_forgets_the_oldest(backbone: Backbone) -> None:
     phi = Phi(backbone, max_texts=2)
     phi(["a", "b", "c"])
