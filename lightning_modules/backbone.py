@@ -84,7 +84,7 @@ class Backbone(nn.Module):
 
     @contextmanager
     def adapted(self) -> Iterator[None]:
-        """Adapters on. The composer's backward belongs inside too: checkpointing runs its forward again there."""
+        """Adapters on, and ``adapting`` says so. The composer's backward belongs inside too: checkpointing runs its forward again there."""
         self._use_adapters(True)
         self.model.train(self.training)
         try:
@@ -129,6 +129,7 @@ class Backbone(nn.Module):
         return self.model.get_output_embeddings()(states).float()
 
     def _use_adapters(self, enabled: bool) -> None:
+        self.adapting = enabled
         for layer in self._lora_layers:
             layer.enable_adapters(enabled)
         for weight in self._lora_weights:

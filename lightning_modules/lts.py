@@ -185,8 +185,9 @@ class LTS(L.LightningModule):
         if rate is None:
             return
         played = self.play(tasks, 1, call_seed(self.seed, 0, "offset", 0, 0), "add_all", None)
+        embedded = [self.embed(episode) for episode in played]
         with torch.no_grad(), self.backbone.adapted():
-            logits = score_packed(self.backbone, self.controller, [self.embed(episode) for episode in played])
+            logits = score_packed(self.backbone, self.controller, embedded)
         wanted = self.reinforce.temperature * torch.logit(torch.tensor(rate))
         self.controller.offset.copy_(wanted - (logits[:, 0] - logits[:, 1]).mean())
 
@@ -203,8 +204,9 @@ class LTS(L.LightningModule):
         for at in range(0, len(flat), settings.micro_batch):
             episodes = flat[at : at + settings.micro_batch]
             steps = [step for episode in episodes for step in episode.admissions]
+            embedded = [self.embed(episode) for episode in episodes]
             with self.backbone.adapted():
-                logits = score_packed(self.backbone, self.controller, [self.embed(episode) for episode in episodes])
+                logits = score_packed(self.backbone, self.controller, embedded)
                 loss = admission_loss(
                     logits,
                     torch.tensor([step.admitted for step in steps], device=logits.device),

@@ -37,7 +37,10 @@ class Phi:
         self.truncated = 0
 
     def __call__(self, texts: Sequence[str]) -> torch.Tensor:
-        """``[len(texts), hidden]`` in fp32, without gradient."""
+        """``[len(texts), hidden]`` in fp32, without gradient.
+
+        Raises ``RuntimeError`` for a new text while the adapters are on.
+        """
         return torch.stack([self._vector(text) for text in texts])
 
     def share(self, other: Phi) -> None:
@@ -53,6 +56,8 @@ class Phi:
 
     @torch.no_grad()
     def _embed(self, text: str) -> torch.Tensor:
+        if self._backbone.adapting:
+            raise RuntimeError("φ is the base without adapters: embed texts before adapted() is entered")
         ids = self._backbone.tokenizer.encode(text or " ", add_special_tokens=False)
         self.truncated += len(ids) > self._max_tokens
         words = self._backbone.embed(torch.tensor([ids[: self._max_tokens]]))

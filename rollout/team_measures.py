@@ -56,7 +56,7 @@ def measure(episodes: Sequence[TeamsEpisode], metric: str) -> Measures:
         cross_team_recall=_percent(crossed, selected),
         steps=fmean(sum(len(result.steps) for result in episode.results) for episode in episodes),
         tokens=fmean(sum(result.tokens for result in episode.results) for episode in episodes),
-        decision_share=100 * sum(step.wall_s for step in decisions) / sum(episode.wall_s for episode in episodes),
+        decision_share=100 * sum(step.wall_s for step in decisions) / (sum(each.wall_s for each in episodes) or 1.0),
     )
 
 

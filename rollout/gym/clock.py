@@ -33,9 +33,9 @@ class SimulatedClock:
         await alarm
 
     def leave(self) -> None:
-        """A participant is done: the others no longer wait for it."""
+        """A participant is done: the others no longer wait for it. Time stands still until it has returned."""
         self._awake -= 1
-        self._advance()
+        asyncio.get_running_loop().call_soon(self._advance)
 
     def pass_time(self, seconds: float) -> None:
         """Let ``seconds`` pass after everyone has left."""

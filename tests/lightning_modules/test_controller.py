@@ -74,6 +74,15 @@ def test_phi_is_the_base_without_adapters(backbone: Backbone, folder: Path, pool
     torch.testing.assert_close(Phi(backbone, pooling)(["Goethe wrote Faust."]), bare(["Goethe wrote Faust."]))  # type: ignore[arg-type]
 
 
+def test_phi_refuses_to_embed_with_adapters_on(backbone: Backbone) -> None:
+    phi = Phi(backbone)
+    known = phi(["a"])
+    with backbone.adapted():
+        assert torch.equal(phi(["a"]), known)
+        with pytest.raises(RuntimeError, match="the base without adapters"):
+            phi(["b"])
+
+
 def test_phi_poolings_by_hand(backbone: Backbone) -> None:
     ids = torch.tensor([backbone.tokenizer.encode("Faust?")])
     with torch.no_grad():

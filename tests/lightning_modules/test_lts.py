@@ -48,8 +48,9 @@ class Watch(L.Callback):
 def test_the_policy_that_sampled_is_the_policy_that_is_trained(module: LTS) -> None:
     """π(YES) of the cached decisions of a rollout is what the packed forward gives for it, before any update."""
     played = module.play(TASKS[:2], 2, 5, "lts", module.admission(0, temperature=1.2))
+    embedded = [module.embed(episode) for episode in played]
     with torch.no_grad(), module.backbone.adapted():
-        logits = score_packed(module.backbone, module.controller, [module.embed(episode) for episode in played])
+        logits = score_packed(module.backbone, module.controller, embedded)
     trained = torch.softmax(logits / 1.2, dim=-1)[:, 0]
     sampled = torch.tensor([step.probability or 0.0 for episode in played for step in episode.admissions])
     torch.testing.assert_close(trained, sampled, atol=1e-3, rtol=0)
@@ -59,8 +60,9 @@ def test_the_offset_puts_an_untrained_controller_where_it_is_asked(folder: Path)
     module = lts_module(folder, GymRun(initial_admission=0.8))
     module._set_offset(TASKS)
     played = module.play(TASKS, 1, 3, "add_all", None)
+    embedded = [module.embed(episode) for episode in played]
     with torch.no_grad(), module.backbone.adapted():
-        logits = score_packed(module.backbone, module.controller, [module.embed(episode) for episode in played])
+        logits = score_packed(module.backbone, module.controller, embedded)
     margin = float(logits.diff(dim=-1).mean()) / -1.2
     assert torch.sigmoid(torch.tensor(margin)) == pytest.approx(0.8, abs=0.1)
     module.teardown("fit")
