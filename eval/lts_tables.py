@@ -154,12 +154,13 @@ def _table_1(played: Played) -> str:
 
 
 def _table_5(played: Played, counts: Sequence[int]) -> str:
+    methods: tuple[tuple[str, Variant], ...] = (("M1-Parallel", "none"), ("LTS", "lts"))
     rows = [
         [name, str(count), *_score_runtime(played.measures(variant, count)).values()]
         for count in counts
-        for name, variant in (("M1-Parallel", "none"), ("LTS", "lts"))
+        for name, variant in methods
     ]
-    return _markdown("Table 5: number of teams", ["method", "K", "score %", "runtime s"], rows)  # type: ignore[arg-type]
+    return _markdown("Table 5: number of teams", ["method", "K", "score %", "runtime s"], rows)
 
 
 def _table_6(played: Played) -> str:

@@ -84,7 +84,10 @@ class Backbone(nn.Module):
 
     @contextmanager
     def adapted(self) -> Iterator[None]:
-        """Adapters on, and ``adapting`` says so. The composer's backward belongs inside too: checkpointing runs its forward again there."""
+        """Adapters on, and ``adapting`` says so.
+
+        The composer's backward belongs inside too: checkpointing runs its forward again there.
+        """
         self._use_adapters(True)
         self.model.train(self.training)
         try:

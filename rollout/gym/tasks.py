@@ -46,7 +46,7 @@ class GymTasks:
     """
 
     sources: int = 4
-    rumour_rate: float = 0.35
+    rumour_rate: float = 0.15
     seed: int = 0
 
     def __post_init__(self) -> None:

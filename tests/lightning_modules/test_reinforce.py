@@ -25,7 +25,7 @@ def loss(settings: ReinforceSettings = PLAIN, **changes: Any) -> Any:
         "old_probability": torch.tensor([0.8, 0.25], dtype=torch.float64),
         "trajectories": 1,
     }
-    return admission_loss(**{**given, **changes}, settings=settings)  # type: ignore[arg-type]
+    return admission_loss(**{**given, **changes}, settings=settings)
 
 
 def test_the_return_adds_the_first_answer() -> None:
@@ -102,7 +102,7 @@ def test_clipped_correction_has_the_plain_gradient_where_nothing_has_changed() -
     grads = []
     for correction in ("none", "clipped"):
         logits = torch.tensor([[math.log(4), 0.0], [0.0, math.log(3)]], dtype=torch.float64, requires_grad=True)
-        settings = ReinforceSettings(temperature=1.0, lambda_sparse=0.0, importance_correction=correction)  # type: ignore[arg-type]
+        settings = ReinforceSettings(temperature=1.0, lambda_sparse=0.0, importance_correction=correction)
         loss(settings, logits=logits).total.backward()
         grads.append(logits.grad)
     torch.testing.assert_close(grads[0], grads[1])

@@ -47,7 +47,7 @@ def test_only_the_orchestrator_reads_the_teams_context() -> None:
     prompts = []
     for role in ("gatekeeper", "orchestrator"):
         ask = Replies("YES")
-        asyncio.run(AskedAdmission(ask, role).decide(CANDIDATE))  # type: ignore[arg-type]
+        asyncio.run(AskedAdmission(ask, role).decide(CANDIDATE))
         prompts.append(ask.asked[0][2])
     assert ["my context" in prompt for prompt in prompts] == [False, True]
 

@@ -82,7 +82,7 @@ def two(clock: SimulatedClock) -> list[Scripted]:
 def test_without_sharing_no_team_sees_anything() -> None:
     episode, teams = play(two, None)
     assert all(shown == () for team in teams for shown in team.shown)
-    assert episode.entries == episode.uses == episode.admissions == ()
+    assert (episode.entries, episode.uses, episode.admissions) == ((), (), ())
     assert [len(result.steps) for result in episode.results] == [3, 2]
 
 
