@@ -83,17 +83,23 @@ class Backbone(nn.Module):
         return self
 
     @contextmanager
-    def adapted(self) -> Iterator[None]:
+    def adapted(self, inference: bool = False) -> Iterator[None]:
         """Adapters on, and ``adapting`` says so.
 
         The composer's backward belongs inside too: checkpointing runs its forward again there.
+
+        Args:
+            inference: without dropout, whatever mode is remembered.
         """
+        training = self.training and not inference
         self._use_adapters(True)
-        self.model.train(self.training)
+        if training:  # going through all modules takes as long as a small forward pass
+            self.model.train()
         try:
             yield
         finally:
-            self.model.eval()
+            if training:
+                self.model.eval()
             self._use_adapters(False)
 
     def embed(self, ids: torch.Tensor) -> torch.Tensor:

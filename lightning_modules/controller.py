@@ -115,7 +115,7 @@ class DecisionCache:
         tokens = torch.cat([new, self._controller.step(step)])
         places = self._length + torch.arange(tokens.shape[0], device=tokens.device)[None]
         dtype = self._backbone.model.get_input_embeddings().weight.dtype
-        with self._backbone.adapted():
+        with self._backbone.adapted(inference=True):
             states, self._cache = self._backbone.hidden_states(
                 tokens[None].to(dtype),
                 torch.ones(1, self._length + tokens.shape[0], device=tokens.device),
