@@ -5,33 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import lightning as L
 import torch
 
+from data.epoch_loader import EpochLoader, EpochSettings
+from data.stage_batch import StageBatch, StageName
 from data.stream import StreamLoader, StreamSettings
 from data.task import Benchmark, Task
 
-StageName = Literal["collect", "sft", "lmpo"]
 _Batch = TypeVar("_Batch")
-
-
-@dataclass(frozen=True)
-class StageBatch:
-    """One training iteration.
-
-    Attributes:
-        stage: what to do with the tasks.
-        step: place within the stage, from 0.
-        steps: iterations of the stage in all.
-        tasks: distinct tasks.
-    """
-
-    stage: StageName
-    step: int
-    steps: int
-    tasks: tuple[Task, ...]
 
 
 @dataclass(frozen=True)
@@ -120,6 +104,7 @@ class TaskDataModule(L.LightningDataModule):
         train_limit: use only the first tasks of the training split.
         validation_limit: use only the first tasks of the validation split.
         stream: where given, training is this stream of tasks in place of the three stages.
+        epochs: where given, LTS's plan of collection and reuse takes the place of the three stages.
     """
 
     def __init__(
@@ -133,6 +118,7 @@ class TaskDataModule(L.LightningDataModule):
         train_limit: int | None = None,
         validation_limit: int | None = None,
         stream: StreamSettings | None = None,
+        epochs: EpochSettings | None = None,
     ) -> None:
         super().__init__()
         self.benchmark = benchmark
@@ -142,12 +128,18 @@ class TaskDataModule(L.LightningDataModule):
         self.train_limit = train_limit
         self.validation_limit = validation_limit
         self.stream = stream
+        self.epochs = epochs
+        if stream is not None and epochs is not None:
+            raise ValueError("data.stream and data.epochs are two plans for one run; give one of them")
 
-    def train_dataloader(self) -> StagedLoader | StreamLoader:
-        """The whole plan: the stream, or collect, then sft, then lmpo."""
+    def train_dataloader(self) -> StagedLoader | StreamLoader | EpochLoader:
+        """The whole plan: the stream; or collection and reuse, epoch after epoch; or collect, then sft, then lmpo."""
         if self.stream is not None:
             return StreamLoader(self.benchmark.tasks(self.stream.split), self.stream, self.seed)
-        return StagedLoader(self.benchmark.tasks("train")[: self.train_limit], self.stages, self.seed)
+        tasks = self.benchmark.tasks("train")[: self.train_limit]
+        if self.epochs is not None:
+            return EpochLoader(tasks, self.epochs, self.seed)
+        return StagedLoader(tasks, self.stages, self.seed)
 
     def transfer_batch_to_device(self, batch: _Batch, device: torch.device, dataloader_idx: int) -> _Batch:
         """Tasks are text: there is nothing to move."""

@@ -17,6 +17,7 @@ from data.datamodule import TaskDataModule
 from data.leakage import bank_leaks
 from data.task import Task
 from eval.evaluate import Answers, answer_all, checkpoint_of, load_bank
+from eval.lts_tables import LTSEvalSettings, evaluate_lts
 from eval.plot import plot_results
 from eval.report import comparison_line, console_table, write_answers, write_results
 from eval.rows import MEMORIES, compare_memories, rows_from_outcomes
@@ -35,12 +36,14 @@ class EvalSettings:
         memories: rows of the table, in order.
         split: of the run's benchmark; the run's validation split by default.
         limit: only the first items; the run's validation limit by default.
+        lts: the tables of the LTS paper in place of a comparison of memories.
     """
 
     run: Path | None = None
     memories: tuple[str, ...] = MEMORIES
     split: str | None = None
     limit: int | None = None
+    lts: LTSEvalSettings | None = None
 
 
 def main(args: Sequence[str]) -> None:
@@ -48,13 +51,16 @@ def main(args: Sequence[str]) -> None:
     parser = ArgumentParser(prog="eval.py", description=__doc__)
     parser.add_argument("--config", action="config", help="a YAML file with the flags below")
     parser.add_class_arguments(EvalSettings, as_group=False)
-    parsed = parser.parse_args(list(args)).as_dict()
+    parsed = parser.instantiate_classes(parser.parse_args(list(args))).as_dict()
     parsed.pop("config")
     settings = EvalSettings(**parsed)
+    command = shlex.join(["python", "eval.py", *args])
+    if settings.lts is not None:
+        return evaluate_lts(settings.lts, command)
     run = settings.run or latest_run(Path("runs") / "quickstart")
     if run is None:
         raise SystemExit("there is no finished run below runs/quickstart; run `python train.py` first, or give --run")
-    evaluate_run(run, settings, shlex.join(["python", "eval.py", *args]))
+    return evaluate_run(run, settings, command)
 
 
 def evaluate_run(run: Path, settings: EvalSettings, command: str) -> None:

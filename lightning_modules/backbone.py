@@ -34,14 +34,23 @@ class Backbone(nn.Module):
         dtype: of the frozen weights; the adapters are kept in fp32.
         lora: adapter settings.
         gradient_checkpointing: recompute the composer's activations in its backward pass (paper: on).
+        layers: only the first so many layers of the checkpoint; all of them by default.
     """
 
-    def __init__(self, name: str, dtype: torch.dtype, lora: LoraSettings, gradient_checkpointing: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        dtype: torch.dtype,
+        lora: LoraSettings,
+        gradient_checkpointing: bool = False,
+        layers: int | None = None,
+    ) -> None:
         super().__init__()
         self.name = name
         path = resolve_model(name)
         self.tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(path)
-        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(path, dtype=dtype)
+        depth = {} if layers is None else {"num_hidden_layers": layers}
+        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(path, dtype=dtype, **depth)
         model.requires_grad_(False)
         config = LoraConfig(
             r=lora.r,
@@ -54,6 +63,8 @@ class Backbone(nn.Module):
         self.model: PreTrainedModel = inject_adapter_in_model(config, model)
         if gradient_checkpointing:
             self.model.gradient_checkpointing_enable({"use_reentrant": False})
+        self._lora_layers = [layer for layer in self.model.modules() if isinstance(layer, BaseTunerLayer)]
+        self._lora_weights = list(self.adapter_parameters().values())
         self._use_adapters(False)
         self.model.eval()
 
@@ -72,14 +83,23 @@ class Backbone(nn.Module):
         return self
 
     @contextmanager
-    def adapted(self) -> Iterator[None]:
-        """Adapters on. The composer's backward belongs inside too: checkpointing runs its forward again there."""
+    def adapted(self, inference: bool = False) -> Iterator[None]:
+        """Adapters on, and ``adapting`` says so.
+
+        The composer's backward belongs inside too: checkpointing runs its forward again there.
+
+        Args:
+            inference: without dropout, whatever mode is remembered.
+        """
+        training = self.training and not inference
         self._use_adapters(True)
-        self.model.train(self.training)
+        if training:  # going through all modules takes as long as a small forward pass
+            self.model.train()
         try:
             yield
         finally:
-            self.model.eval()
+            if training:
+                self.model.eval()
             self._use_adapters(False)
 
     def embed(self, ids: torch.Tensor) -> torch.Tensor:
@@ -118,10 +138,10 @@ class Backbone(nn.Module):
         return self.model.get_output_embeddings()(states).float()
 
     def _use_adapters(self, enabled: bool) -> None:
-        for layer in self.model.modules():
-            if isinstance(layer, BaseTunerLayer):
-                layer.enable_adapters(enabled)
-        for weight in self.adapter_parameters().values():
+        self.adapting = enabled
+        for layer in self._lora_layers:
+            layer.enable_adapters(enabled)
+        for weight in self._lora_weights:
             weight.requires_grad_(True)  # peft ties it to enabled, but these are the trainable weights at all times
 
 

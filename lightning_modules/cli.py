@@ -20,6 +20,7 @@ from lightning_modules.callbacks.rng_state import RNGState
 from lightning_modules.callbacks.stage_checkpoint import StageCheckpoint
 from lightning_modules.callbacks.trajectory_text import TrajectoryText
 from lightning_modules.latentmem import LatentMem
+from lightning_modules.lts import LTS
 from lightning_modules.nearest_key import with_nearest_class, with_nearest_key
 from lightning_modules.task_stream import TaskStream
 from rollout.mas.autogen import AutoGen
@@ -49,7 +50,7 @@ class Parser(LightningArgumentParser):
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         """Print the message and exit."""
-        message = with_nearest_key(message, (L.Trainer, LatentMem, TaskStream, TaskDataModule, *SYSTEMS))
+        message = with_nearest_key(message, (L.Trainer, LatentMem, LTS, TaskStream, TaskDataModule, *SYSTEMS))
         super().error(with_nearest_class(message, SYSTEMS), ex)
 
 

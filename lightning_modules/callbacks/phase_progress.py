@@ -55,4 +55,5 @@ _OWN = {
     "sft": ("sft", "seconds/update"),
     "lmpo": ("lmpo", "seconds", "bank"),
     "stream": ("stream", "comem", "seconds"),
+    "reuse": ("reuse", "seconds/update"),
 }

@@ -79,9 +79,9 @@ def test_approximate_search_from_the_limit_on_and_exact_again_below_half_of_it()
     shared = sum(len(hits & set(brute_force(known, q, 3))) for hits, q in zip(found, queries, strict=True))
     assert shared / 150 >= 0.95
     index.remove(range(250, 1000))
-    assert index.approximate  # 250 are not below half of 400
+    states = [index.approximate]  # 250 are not below half of 400
     index.remove(range(100, 250))
-    assert not index.approximate
+    assert [*states, index.approximate] == [True, False]
     assert [each for each, _ in index.search(vectors[5:6], 1)[0]] == [5]
 
 
