@@ -261,5 +261,6 @@ def _step(agent: Agent, prompt: RenderedPrompt, recall: Recall, completion: Comp
             wall_s=completion.wall_s,
             first_token_s=completion.first_token_s,
             queue_s=completion.queue_s,
+            retries=completion.retries,
         ),
     )

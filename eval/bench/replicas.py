@@ -139,7 +139,7 @@ def read_calls(trace: Path, step: int) -> list[tuple[CallKey, int]]:
     """Key and retries of every line of one step that has an answer."""
     with trace.open(encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
-    answered = [line for line in lines if line["step"] == step and line["completion_tokens"] > 0]
+    answered = [line for line in lines if line["step"] == step and "call" in line and line["completion_tokens"] > 0]
     return [((line["task"], line["member"], line["call"]), line["retries"]) for line in answered]
 
 

@@ -120,7 +120,7 @@ def test_structures_constrain_decoding_for_both_prompt_forms(
     ids = prompt_of(tokenizer, "What is the capital of Peru? Name every fact you used.")
     embeds = model.get_input_embeddings()(torch.tensor(ids)).detach()
     for prompt in ({"prompt_ids": ids}, {"prompt_embeds": embeds}):
-        request = Request("task q0, agent a", Sampling(1.0, 160, seed=3), **prompt)
+        request = Request("task q0, agent a", Sampling(1.0, 80, seed=3), **prompt)
         (choice,) = answers(loop, served, [replace(request, structure=Choices(("go to desk 1", "look")))])
         assert choice.text in ("go to desk 1", "look")
         (made,) = answers(loop, served, [replace(request, structure=JsonSchema(bounded_ledger()))])
@@ -144,7 +144,7 @@ def bounded_ledger() -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {
-            "facts": {"type": "array", "maxItems": 2, "items": {"type": "string", "maxLength": 20}},
+            "facts": {"type": "array", "maxItems": 1, "items": {"type": "string", "maxLength": 12}},
             "done": {"type": "boolean"},
         },
         "required": ["facts", "done"],
@@ -160,8 +160,8 @@ def test_a_replica_killed_in_the_middle_of_a_run_loses_and_doubles_nothing(
     victim.start()
     other.start()
     engine = VLLMServerEngine(smollm_path, [victim.url, other.url])
-    prompts = [prompt_of(tokenizer, f"Name {n} fruits.") for n in range(2, 14)]
-    requests = [Request(f"task q{n}, agent a", Sampling(0.0, 24), ids) for n, ids in enumerate(prompts)]
+    prompts = [prompt_of(tokenizer, f"Name {n} fruits.") for n in range(2, 10)]
+    requests = [Request(f"task q{n}, agent a", Sampling(0.0, 16), ids) for n, ids in enumerate(prompts)]
 
     async def kill_in_mid_flight() -> list[Completion]:
         calls = [asyncio.ensure_future(engine.generate(request)) for request in requests]
