@@ -14,6 +14,8 @@ import yaml
 from jsonargparse import ArgumentParser
 
 from data.datamodule import TaskDataModule
+from data.leakage import bank_leaks
+from data.task import Task
 from eval.evaluate import Answers, answer_all, checkpoint_of, load_bank
 from eval.lts_tables import LTSEvalSettings, evaluate_lts
 from eval.plot import plot_results
@@ -78,7 +80,7 @@ def evaluate_run(run: Path, settings: EvalSettings, command: str) -> None:
         answers = answer_all(module, runner, tasks, settings.memories, run)
     finally:
         runner.close()
-    _report(run, answers, _settings(run, settings, module, split, len(tasks), command))
+    _report(run, answers, _settings(run, settings, module, split, tasks, command))
 
 
 def _report(run: Path, answers: Answers, settings: dict[str, object]) -> None:
@@ -94,18 +96,23 @@ def _report(run: Path, answers: Answers, settings: dict[str, object]) -> None:
 
 
 def _settings(
-    run: Path, settings: EvalSettings, module: LatentMem, split: str, items: int, command: str
+    run: Path, settings: EvalSettings, module: LatentMem, split: str, tasks: Sequence[Task], command: str
 ) -> dict[str, object]:
+    leaks = [task.id for task in bank_leaks(module.bank.questions(), tasks)]
+    if leaks:
+        print(f"warning: the bank holds {len(leaks)} of the questions evaluated, the first is {leaks[0]}")
     return {
         "command": command,
         "run": str(run),
         "memories": list(settings.memories),
         "checkpoints": {m: str(path) for m in settings.memories if (path := checkpoint_of(m, run)) is not None},
         "split": split,
-        "items": items,
+        "items": len(tasks),
         "temperature": 0.0,
         "bank_entries": len(module.bank),
         "bank": "frozen during evaluation",
+        "bank_leaks": leaks,
+        "write_gate": module.bank_settings.write_gate,
         "python": platform.python_version(),
         "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
         "threads": torch.get_num_threads(),

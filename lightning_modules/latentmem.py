@@ -34,6 +34,7 @@ from lightning_modules.optimisation import OptimiserSettings, build_optimiser
 from lightning_modules.token_scores import AgentCall
 from memory.encoder import Encoder
 from memory.experience_bank import ExperienceBank, Key
+from memory.write_gate import WriteGate, admits
 from rollout.engine import Engine
 from rollout.mas.mas import MAS
 from rollout.runner import EpisodeRunner, Phase, RolloutSettings
@@ -54,6 +55,7 @@ class BankSettings:
         key: what is embedded of a stored trajectory (paper: all of it).
         append: which of a task's new trajectories enter during LMPO (Eq. 4): ``all`` of the group, ``one``
             (ours: the members of a group are near copies), or ``none``.
+        write_gate: which trajectories may be written at all, in collection and in LMPO (paper: no gate).
         collect_temperature: of the collection pass (ours).
     """
 
@@ -61,7 +63,14 @@ class BankSettings:
     encoder: str = "all-minilm-l6-v2"
     key: Key = "trajectory"
     append: Literal["all", "one", "none"] = "one"
+    write_gate: WriteGate = "none"
     collect_temperature: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.write_gate == "self_judged":
+            raise ValueError(
+                "bank.write_gate is 'self_judged', but LatentMem's agents judge nothing; give gold or none"
+            )
 
 
 class LatentMem(L.LightningModule):
@@ -174,7 +183,7 @@ class LatentMem(L.LightningModule):
     def _collect(self, batch: StageBatch) -> None:
         """Episodes without memory fill the bank (App. B.4.2)."""
         self._rollout(batch, 1, self.bank_settings.collect_temperature, None)
-        self.bank.append(self.trajectories)
+        self._write(self.trajectories)
 
     def _warm_start(self, batch: StageBatch) -> None:
         """Maximum likelihood of the reference answer in every call (ours; see ``rollout/teacher.py``)."""
@@ -254,7 +263,11 @@ class LatentMem(L.LightningModule):
     def _append_experience(self) -> None:
         """B ← B ∪ {τ_new} (Eq. 4), in task order."""
         members = {"all": self.lmpo.group_size, "one": 1, "none": 0}[self.bank_settings.append]
-        self.bank.append([trajectory for trajectory in self.trajectories if trajectory.member < members])
+        self._write([trajectory for trajectory in self.trajectories if trajectory.member < members])
+
+    def _write(self, trajectories: Sequence[Trajectory]) -> None:
+        gate, reward = self.bank_settings.write_gate, self.lmpo.reward
+        self.bank.append([each for each in trajectories if admits(gate, each.score.get(reward, 0.0))])
 
     # ------------------------------------------------------------------ shared by the stages
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from data.short_answer import ShortAnswerQA, check_splits
+from data.short_answer import ShortAnswerQA
 from data.task import Task
 
 
@@ -70,7 +70,7 @@ def test_popqa_file_is_cut_by_row(tmp_path: Path) -> None:
 
 def test_a_split_beyond_the_rows_is_an_error(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "popqa.jsonl", [popqa_row(0)])
-    with pytest.raises(ValueError, match=r"split 'test' of popqa is empty: it starts at row 7000 .* has 1 rows"):
+    with pytest.raises(ValueError, match=r"split 'test' of popqa is empty: .*popqa\.jsonl has no rows for it"):
         ShortAnswerQA("popqa", path=path).tasks("test")
 
 
@@ -119,7 +119,9 @@ def test_line_separators_inside_a_string_do_not_break_a_line(tmp_path: Path) -> 
 
 
 def test_a_missing_path_says_how_to_provide_the_data(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"no data at .*train\.jsonl or train\.json.*source='sample'"):
+    with pytest.raises(
+        FileNotFoundError, match=r"no data at .*directory with train\.jsonl \(or \.json.*source='sample'"
+    ):
         ShortAnswerQA("triviaqa", path=tmp_path).tasks("train")
 
 
@@ -136,18 +138,6 @@ def test_wrong_arguments() -> None:
         ShortAnswerQA("trivia")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="takes no path"):
         ShortAnswerQA("sample", path="elsewhere")
-
-
-def task(identifier: str, question: str) -> Task:
-    return Task(id=identifier, question=question, answers=("x",), benchmark="sample")
-
-
-def test_overlapping_splits_are_errors() -> None:
-    check_splits({"train": [task("1", "Who?")], "test": [task("1", "What?")]})
-    with pytest.raises(ValueError, match="id '1' occurs twice in split 'train'"):
-        check_splits({"train": [task("1", "Who?"), task("1", "What?")]})
-    with pytest.raises(ValueError, match=r"'who\?' is in two splits: '1' of 'train', '2' of 'test'"):
-        check_splits({"train": [task("1", "Who?")], "test": [task("2", "who?")]})
 
 
 def test_scoring_uses_every_alias() -> None:
