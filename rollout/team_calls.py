@@ -81,7 +81,9 @@ class TeamCalls:
                 raise
             except EngineError:
                 temperature = request.sampling.temperature or RETRY_TEMPERATURE
-                again = replace(request.sampling, temperature=temperature, seed=retry_seed(request.sampling.seed, attempt))
+                again = replace(
+                    request.sampling, temperature=temperature, seed=retry_seed(request.sampling.seed, attempt)
+                )
                 request = replace(request, sampling=again)
         return await self.engine.generate(request)
 

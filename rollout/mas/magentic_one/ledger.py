@@ -9,8 +9,22 @@ from typing import Any
 
 from rollout.structure import JsonSchema
 
-REASON_CHARACTERS = 300
-"""Of each reason (ours): a bound, so that a reply ends before its token limit and is whole JSON."""
+
+@dataclass(frozen=True)
+class Lengths:
+    """Most characters of what a reply holds (ours): bounds, so that it ends before its token limit and is whole JSON.
+
+    Attributes:
+        reason: of each reason of a ledger or selection.
+        instruction: to an agent.
+        text: of an agent's words beside a tool.
+        argument: of each argument of a tool.
+    """
+
+    reason: int = 300
+    instruction: int = 600
+    text: int = 2000
+    argument: int = 4000
 
 
 @dataclass(frozen=True)
@@ -24,16 +38,17 @@ class Ledger:
     next_speaker: str
 
 
-def ledger_schema(speakers: Sequence[str], instruction_characters: int = 600) -> JsonSchema:
+def ledger_schema(speakers: Sequence[str], lengths: Lengths = Lengths()) -> JsonSchema:
     """What a ledger is held to: each field ``{reason, answer}``, the next speaker one of ``speakers``."""
     answers: dict[str, dict[str, Any]] = {
         "is_request_satisfied": {"type": "boolean"},
         "is_in_loop": {"type": "boolean"},
         "is_progress_being_made": {"type": "boolean"},
-        "instruction_or_question": {"type": "string", "minLength": 1, "maxLength": instruction_characters},
+        "instruction_or_question": {"type": "string", "minLength": 1, "maxLength": lengths.instruction},
         "next_speaker": {"enum": list(speakers)},
     }
-    return _object({name: _object({"reason": _REASON, "answer": answer}).schema for name, answer in answers.items()})
+    reason = {"type": "string", "maxLength": lengths.reason}
+    return _object({name: _object({"reason": reason, "answer": answer}).schema for name, answer in answers.items()})
 
 
 def read_ledger(reply: str) -> Ledger:
@@ -48,18 +63,15 @@ def stalls_after(stalls: int, ledger: Ledger) -> int:
     return stalls + 1 if stalled else max(0, stalls - 1)
 
 
-def selection_schema(keys: int, most: int) -> JsonSchema:
+def selection_schema(keys: int, most: int, lengths: Lengths = Lengths()) -> JsonSchema:
     """Up to ``most`` numbers of the keys 1 to ``keys``."""
     numbers = {"type": "array", "items": {"enum": list(range(1, keys + 1))}, "maxItems": most}
-    return _object({"reason": _REASON, "wanted": numbers})
+    return _object({"reason": {"type": "string", "maxLength": lengths.reason}, "wanted": numbers})
 
 
 def read_selection(reply: str) -> tuple[int, ...]:
     """The places, from 0, that a reply which :func:`selection_schema` accepts asks for, each once."""
     return tuple(number - 1 for number in dict.fromkeys(json.loads(reply)["wanted"]))
-
-
-_REASON = {"type": "string", "maxLength": REASON_CHARACTERS}
 
 
 def _object(properties: Mapping[str, Any]) -> JsonSchema:

@@ -1,15 +1,15 @@
-"""MagenticOne: facts, plan, then a step an iteration by the progress ledger until the task is done or no step is left."""
+"""MagenticOne: facts, plan, then a step an iteration by the progress ledger, until the task is done or steps are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from data.task import Task
 from memory.memory import Agent
 from memory.shared_bank import SharedBank
 from rollout.clock import WallClock
-from rollout.mas.magentic_one.ledger import stalls_after
+from rollout.mas.magentic_one.ledger import Lengths, stalls_after
 from rollout.mas.magentic_one.orchestrator import Orchestrator
 from rollout.mas.magentic_one.reply import structured_reply
 from rollout.mas.magentic_one.thread import Thread
@@ -39,8 +39,7 @@ class MagenticOneSettings:
         attempts: at each structured reply (ours).
         most_selected: values taken from the shared bank before one step (ours).
         context_characters: how much of what was said a prompt repeats, the newest turns (ours).
-        text_characters: of an agent's words beside a tool (ours).
-        argument_characters: of each argument of a tool (ours).
+        lengths: of what structured replies hold (ours).
     """
 
     max_steps: int = 30
@@ -48,8 +47,7 @@ class MagenticOneSettings:
     attempts: int = 3
     most_selected: int = 3
     context_characters: int = 40_000
-    text_characters: int = 2000
-    argument_characters: int = 4000
+    lengths: Lengths = field(default_factory=Lengths)
 
     def __post_init__(self) -> None:
         if self.max_stalls < 2:
@@ -126,6 +124,7 @@ class MagenticOne(MAS):
             team=team,
             attempts=settings.attempts,
             most_selected=settings.most_selected,
+            lengths=settings.lengths,
         )
 
     async def _turn(self, act: Act, name: str, context: str, instruction: str, tools: Sequence[Tool]) -> str:
@@ -135,7 +134,7 @@ class MagenticOne(MAS):
         if not tools:
             return (await act(agent, role.messages("speak", context=context, instruction=instruction))).strip()
         messages = role.messages("use", context=context, instruction=instruction, tools=tool_list(tools))
-        schema = turn_schema(tools, settings.text_characters, settings.argument_characters)
+        schema = turn_schema(tools, settings.lengths.text, settings.lengths.argument)
         retry = prompts.role(self.name, "orchestrator")
         reply = await structured_reply(act, agent, retry, messages, schema, settings.attempts)
         if isinstance(reply, Mismatch):

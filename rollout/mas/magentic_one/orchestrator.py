@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from data.task import Task
 from memory.memory import Agent
-from rollout.mas.magentic_one.ledger import Ledger, ledger_schema, read_ledger, read_selection, selection_schema
+from rollout.mas.magentic_one.ledger import (
+    Ledger,
+    Lengths,
+    ledger_schema,
+    read_ledger,
+    read_selection,
+    selection_schema,
+)
 from rollout.mas.magentic_one.reply import structured_reply
 from rollout.mas.magentic_one.thread import Thread
 from rollout.mas.mas import Act
@@ -38,6 +45,7 @@ class Orchestrator:
     team: str
     attempts: int
     most_selected: int
+    lengths: Lengths
 
     async def begin(self) -> None:
         """Facts, then the plan."""
@@ -59,7 +67,7 @@ class Orchestrator:
         if not offered:
             return
         listed = "\n".join(f"{number}. {keys[place]}" for number, place in enumerate(offered, 1))
-        schema = selection_schema(len(offered), self.most_selected)
+        schema = selection_schema(len(offered), self.most_selected, self.lengths)
         reply = await self._structured("select", schema, context=self.context(), keys=listed)
         wanted = [offered[number] for number in read_selection(reply)]
         for place, value in zip(wanted, seat.select(wanted), strict=True):
@@ -68,7 +76,7 @@ class Orchestrator:
 
     async def ledger(self) -> Ledger:
         """The progress ledger. Raises ``ValueError`` when no attempt gives one."""
-        schema = ledger_schema(self.speakers)
+        schema = ledger_schema(self.speakers, self.lengths)
         names = ", ".join(self.speakers)
         return read_ledger(
             await self._structured("ledger", schema, context=self.context(), team=self.team, names=names)
