@@ -16,8 +16,9 @@ from data.assistantbench import AssistantBench
 from data.task import Task
 from rollout.admission import Admission, Candidate, Variant, Verdict
 from rollout.engine import EngineDiedError, EngineError, Request
-from rollout.magentic_teams import MagenticTeams
+from rollout.magentic_teams import MagenticTeams, chat_tokenizer
 from rollout.mas.magentic_one.magentic_one import MagenticOne
+from rollout.mas.mas import Message
 from rollout.structure import Choices
 from rollout.team_calls import TeamCalls, TeamSampling
 from rollout.team_measures import measure
@@ -167,7 +168,7 @@ def test_seeds_do_not_depend_on_who_comes_first() -> None:
         return found
 
     assert seeds(1, 0) == seeds(9, 1) == seeds(9, 2)
-    everything = sum(seeds(1, 0).values(), [])
+    everything = [seed for own in seeds(1, 0).values() for seed in own]
     assert len(set(everything)) == len(everything)
 
 
@@ -210,15 +211,11 @@ class Failing(ScriptedEngine):
 def ask(engine: ScriptedEngine, structure: Choices | None, tokenizer: PreTrainedTokenizerBase) -> str:
     calls = TeamCalls(engine, tokenizer, TASK, 0, 7, TeamSampling(attempts=3))
     agent = MagenticOne(lambda task: {}).agents("web")[0]
-    from rollout.mas.mas import Message
-
     return asyncio.run(calls(0, agent, [Message("user", "say YES")], structure))
 
 
 @pytest.fixture(scope="module")
 def tokenizer() -> PreTrainedTokenizerBase:
-    from rollout.magentic_teams import chat_tokenizer
-
     return chat_tokenizer("smollm2-135m-instruct")
 
 
