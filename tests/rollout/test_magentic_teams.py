@@ -61,7 +61,7 @@ def reply(request: Request) -> str:
         wanted = [number for number in (1, 2, 3) if f"{number}. opened the page" in text]
         return json.dumps({"reason": "saves a step", "wanted": wanted[:1]})
     if kind == "ledger":
-        return ledger("web", done="6:30" in text, say="find the gyms")
+        return ledger("web", done="open_page(" in text, say="find the gyms")
     if kind == "web":
         if "https://example.org/linden/gyms" in text:
             return json.dumps({"tool": "open_page", "arguments": {"url": "https://example.org/linden/gyms"}})
