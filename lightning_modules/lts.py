@@ -251,8 +251,9 @@ class LTS(L.LightningModule):
             raise ValueError("LTS trains on one device: each process would play episodes of its own; set devices: 1")
 
     def teardown(self, stage: str) -> None:
-        """Stop the event loop."""
+        """Close the teams and stop the event loop."""
         if self._loop is not None:
+            self._loop.run(self.teams.close())
             self._loop.close()
             self._loop = None
 

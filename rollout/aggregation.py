@@ -14,7 +14,11 @@ from rollout.teams_episode import TeamResult
 AGGREGATE = JsonSchema(
     {
         "type": "object",
-        "properties": {"reason": {"type": "string"}, "answer": {"type": "string"}},
+        "properties": {
+            # Bounds, so that a reply ends before its token limit and is whole JSON (ours).
+            "reason": {"type": "string", "maxLength": 400},
+            "answer": {"type": "string", "maxLength": 600},
+        },
         "required": ["reason", "answer"],
         "additionalProperties": False,
     }

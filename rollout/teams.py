@@ -50,6 +50,10 @@ class ParallelTeams(Protocol):
         """
         ...
 
+    async def close(self) -> None:
+        """Free what episodes took, on their event loop; idempotent."""
+        ...
+
 
 class Team(Protocol):
     """One team: an orchestrator and its agents."""

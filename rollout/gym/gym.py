@@ -120,6 +120,9 @@ class Gym:
 
         return await run_teams(task, teams, sharing, aggregate, score_values, clock, self.max_steps, member)
 
+    async def close(self) -> None:
+        """Nothing to free."""
+
 
 class TimedAdmission:
     """An admission whose decisions take simulated time."""

@@ -1,0 +1,94 @@
+"""The model calls of one episode of teams: numbered by team, seeded, their tokens counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from data.task import Task
+from memory.memory import Agent
+from rollout.engine import Completion, Engine, EngineDiedError, EngineError, Request, Sampling
+from rollout.mas.mas import Message
+from rollout.prompt import render
+from rollout.seeds import call_seed, retry_seed
+from rollout.structure import Structure
+from rollout.structured_answer import RETRY_TEMPERATURE
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+@dataclass(frozen=True)
+class TeamSampling:
+    """How teams sample.
+
+    Attributes:
+        temperature: above 0, for teams have equal prompts and differ by chance alone (M1-Parallel; the value is ours).
+        max_tokens: response limit (ours).
+        attempts: at a structured reply that the engine could not finish within the limit (ours).
+    """
+
+    temperature: float = 0.7
+    max_tokens: int = 2048
+    attempts: int = 3
+
+
+@dataclass
+class TeamCalls:
+    """Implements :class:`rollout.admission.Ask`. A team's seeds depend on its own calls alone, whoever comes first.
+
+    Attributes:
+        seed: of the episode's run.
+        tokens: by team, read and written; ``-1`` for the aggregator's.
+    """
+
+    engine: Engine
+    tokenizer: PreTrainedTokenizerBase
+    task: Task
+    member: int
+    seed: int
+    sampling: TeamSampling
+    tokens: Counter[int] = field(default_factory=Counter)
+    _made: Counter[int] = field(default_factory=Counter)
+
+    async def __call__(
+        self, team: int, agent: Agent, messages: Sequence[Message], structure: Structure | None = None
+    ) -> str:
+        """One call. Raises :class:`EngineError` when it cannot be answered."""
+        call = self._made[team]
+        self._made[team] += 1
+        seed = call_seed(self.seed, team, self.task.id, self.member, call)
+        prompt = render(self.tokenizer, messages)
+        request = Request(
+            label=f"task {self.task.id}, team {team}, agent {agent.name}",
+            sampling=Sampling(self.sampling.temperature, self.sampling.max_tokens, seed),
+            prompt_ids=prompt.prefix_ids + prompt.suffix_ids,
+            structure=structure,
+            messages=tuple(messages),
+        )
+        completion = await self._answer(request)
+        self.tokens[team] += _tokens(request, completion)
+        return completion.text
+
+    async def _answer(self, request: Request) -> Completion:
+        """A structured reply that was cut short is sampled again under another seed."""
+        for attempt in range(1, self.sampling.attempts if request.structure is not None else 1):
+            try:
+                return await self.engine.generate(request)
+            except EngineDiedError:
+                raise
+            except EngineError:
+                temperature = request.sampling.temperature or RETRY_TEMPERATURE
+                again = replace(
+                    request.sampling, temperature=temperature, seed=retry_seed(request.sampling.seed, attempt)
+                )
+                request = replace(request, sampling=again)
+        return await self.engine.generate(request)
+
+
+def _tokens(request: Request, completion: Completion) -> int:
+    read = request.length if completion.prompt_tokens is None else completion.prompt_tokens
+    told = completion.completion_tokens
+    return read + (len(completion.token_ids) if told is None else told)
