@@ -80,7 +80,7 @@ def episode(variant: Variant, engine: WatchedEngine | None = None, **settings: A
 
 
 def test_three_teams_without_sharing() -> None:
-    engine = WatchedEngine(ReplayEngine(script=reply))
+    engine = WatchedEngine(ReplayEngine(script=reply), delays=4)
     played = episode("none", engine)
     assert [result.answer for result in played.results] == ["Riverside Gym\nThe Yard"] * 3
     assert played.score["accuracy"] == played.score_first["accuracy"] == 1.0
@@ -174,11 +174,11 @@ def test_seeds_do_not_depend_on_who_comes_first() -> None:
 
 
 def test_tokens_of_a_teams_summaries_count_as_its_own() -> None:
-    """The scripted engine tells two tokens a reply, so a team's count is its prompts and twice its calls."""
+    """Without a tokenizer the replay engine's tokens are bytes and an end-of-turn."""
     engine = WatchedEngine(ReplayEngine(script=reply))
     played = episode("add_all", engine, teams=1)
     own = [request for request in engine.asked if team_of(request) == 0]
-    assert played.results[0].tokens == sum(request.length + 2 for request in own)
+    assert played.results[0].tokens == sum(request.length + len(reply(request).encode()) + 1 for request in own)
     assert len(own) == len(engine.asked) - 1  # the aggregator's call is nobody's
 
 
