@@ -75,7 +75,7 @@ def judge(
     result = run_python(files, ["judge.py"], limits, json.dumps(request).encode(), slots=slots)
     report = _sealed_report(result, seal)
     if report is None:
-        return TestOutcome(False, 0, f"no verdict: {_ending(result)}", result.means)
+        return TestOutcome(False, 0, _printable(f"no verdict: {_ending(result)}"), result.means)
     return _hold(report, expectation, result)
 
 
@@ -105,7 +105,7 @@ def _hold(report: dict[str, Any], expectation: Expectation, result: SandboxResul
         reason = f"failed: {bad[0]}: {report['details'].get(bad[0], 'it skipped itself')}" if bad else ""
         if not reason and not any("passed" in results for results in outcomes.values()):
             reason = "every test was skipped"
-    return TestOutcome(not reason, sum(map(len, outcomes.values())), reason, result.means)
+    return TestOutcome(not reason, sum(map(len, outcomes.values())), _printable(reason), result.means)
 
 
 def _ending(result: SandboxResult) -> str:
@@ -115,6 +115,11 @@ def _ending(result: SandboxResult) -> str:
         return f"used more {result.exceeded or 'output'} than it may"
     how = f"signal {result.signal}" if result.signal else f"exit code {result.exit_code}"
     return f"ended with {how}: {_last_line(result.stderr)}"
+
+
+def _printable(reason: str) -> str:
+    """The code's own words may hold anything, and reasons are logged."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in reason)
 
 
 def _last_line(output: bytes) -> str:

@@ -109,6 +109,13 @@ def test_right_and_wrong_by_pytest() -> None:
     assert run_pytest("def square(x)", SQUARE_TESTS, LIMITS).reason.endswith("SyntaxError: expected ':'")
 
 
+def test_a_reason_is_one_printable_line() -> None:
+    tests = "from solution import f\ndef test_f():\n    f()\n"
+    outcome = run_pytest("def f():\n    raise ValueError('a\\x00b\\x1b[2Jc\\ud800')", tests, LIMITS)
+    assert not outcome.passed
+    assert outcome.reason.isprintable()
+
+
 def test_right_and_wrong_by_unittest() -> None:
     right = run_unittest("def task_func(x):\n    return x ** 2", CASES, LIMITS)
     assert (right.passed, right.ran, right.reason) == (True, 2, "")
