@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from data.source import local_records
 from data.task import Task
 
 HOUSEHOLDS = Path(__file__).parent / "households.jsonl"
+# One thread at a time: several that compute would keep an event loop's thread waiting for the interpreter.
+_drawing = threading.Lock()
 _PUT = {"move": "move OBJECT to RECEPTACLE", "put": "put OBJECT in/on RECEPTACLE"}
 _RULES = (
     "You are in a room and act on what you find there. Things are in or on receptacles; you carry one at a time.\n"
@@ -81,7 +84,9 @@ class ALFWorld:
 
     def environment(self, task: Task) -> ALFWorldGame:
         """A fresh game of ``task``, from its metadata alone."""
-        return ALFWorldGame(self._engines, self._data(task), self._grammar, self.max_steps, self._list_actions)
+        with _drawing:
+            data = self._data(task)
+        return ALFWorldGame(self._engines, data, self._grammar, self.max_steps, self._list_actions)
 
     def _data(self, task: Task) -> Mapping[str, str]:
         if task.metadata["source"] == "generated":

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from itertools import count
@@ -37,6 +38,7 @@ def engine_versions() -> str:
         ) from error
 
 
+@cache
 def engine_file(name: str) -> str:
     """A data file of the ``alfworld`` package, without importing it: its import makes a folder in the user's home."""
     engine_versions()

@@ -130,7 +130,7 @@ def test_games_in_one_engine_do_not_meet(world: ALFWorld) -> None:
     start = second.reset()
     first.reset()
     first.step(plan_of(one)[0])
-    assert second.step("look").text.split("\n")[0] in start.text
+    assert second.step("inventory").admissible == start.admissible
     assert play(first, plan_of(one))[-1].done  # reset begins anew
     first.close()
     second.close()
@@ -194,7 +194,7 @@ def test_published_games_are_read_sorted_and_counted(world: ALFWorld, tmp_path: 
     unsolved = tmp_path / "valid_unseen" / "look_at_obj_in_light-D" / "t"
     unsolved.mkdir(parents=True)
     (unsolved / "game.tw-pddl").write_text(json.dumps({**data, "solvable": False}))
-    with pytest.raises(ValueError, match="has 2 solvable games, 134 are published"):
+    with pytest.raises(ValueError, match="has 2 solvable games where 134 are published"):
         ALFWorld(tmp_path).tasks("test")
     published = ALFWorld(tmp_path, incomplete=True, processes=1)
     found = published.tasks("test")
