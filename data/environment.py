@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -56,6 +57,10 @@ class World(Protocol):
     @property
     def metrics(self) -> tuple[str, ...]:
         """The keys of every score; a class attribute does."""
+        ...
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        """All tasks of ``split`` in a fixed order. Raises ``ValueError`` for an unknown split."""
         ...
 
     def environment(self, task: Task) -> Environment:

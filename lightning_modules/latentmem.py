@@ -22,6 +22,7 @@ from lightning.pytorch.core.optimizer import LightningOptimizer
 from torch import nn
 
 from data.datamodule import StageBatch, StageName, TaskDataModule
+from data.environment import World
 from data.task import Benchmark, Task
 from data.trajectory import Step, Trajectory
 from lightning_modules import lmpo_log
@@ -136,7 +137,7 @@ class LatentMem(L.LightningModule):
 
     # ------------------------------------------------------------------ agents
 
-    def connect(self, benchmark: Benchmark, trace: Path | None = None) -> EpisodeRunner:
+    def connect(self, benchmark: Benchmark | World, trace: Path | None = None) -> EpisodeRunner:
         """Make the runner that lets the agents act on tasks of ``benchmark``."""
         self.runner = EpisodeRunner(
             self.engine,

@@ -172,7 +172,7 @@ def test_a_mas_is_chosen_by_name_path_or_file(config: Path, choice: str) -> None
     assert cli.model.mas.keep == 3
 
 
-RUNS = [path for path in sorted(CONFIGS.glob("**/*.yaml")) if path.parent.name not in ("mas", "comem")]
+RUNS = [path for path in sorted(CONFIGS.glob("**/*.yaml")) if path.parent.name not in ("mas", "comem", "data", "eval")]
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)

@@ -80,6 +80,7 @@ def same(left: Any, right: Any) -> bool:
 def without_times(state: dict[str, Any]) -> dict[str, Any]:
     """The bank's state without what a clock measured."""
     for trajectory in state["trajectories"]:
+        del trajectory["wall_s"]
         for step in trajectory["steps"]:
             step["cost"] = {name: value for name, value in step["cost"].items() if not name.endswith("_s")}
     return state
