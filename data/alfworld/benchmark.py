@@ -11,6 +11,7 @@ from data.alfworld.household import Household, draw_household
 from data.alfworld.names import Grammar, as_command, in_grammar
 from data.alfworld.process import EnginePool, engine_file, engine_versions
 from data.alfworld.published import FOLDERS, published_games, read_game
+from data.environment import Environment
 from data.source import local_records
 from data.task import Task
 
@@ -82,7 +83,7 @@ class ALFWorld:
             )
         return self._loaded[split]
 
-    def environment(self, task: Task) -> ALFWorldGame:
+    def environment(self, task: Task) -> Environment:
         """A fresh game of ``task``, from its metadata alone."""
         with _drawing:
             data = self._data(task)

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import cast
 
+from data.environment import Environment
 from data.pddl.agentboard import agentboard_domain, agentboard_games
 from data.pddl.game import CHECK, COMPUTING, LOOK, PDDLGame
 from data.pddl.generator import SPLITS, Generated, generate, load_domain
@@ -63,7 +64,7 @@ class PDDLGames:
             self._loaded[split] = tuple(board if board is not None else self._generated(split))
         return self._loaded[split]
 
-    def environment(self, task: Task) -> PDDLGame:
+    def environment(self, task: Task) -> Environment:
         """A fresh game of ``task``, from its metadata alone.
 
         Raises:

@@ -19,7 +19,7 @@ from data.alfworld.build import prove
 from data.alfworld.game import ALFWorldGame
 from data.alfworld.household import TASK_TYPES, draw_household
 from data.alfworld.process import EnginePool, EngineProcess
-from data.environment import Observation
+from data.environment import Environment, Observation
 from data.task import Task
 
 pytestmark = pytest.mark.skipif(find_spec("textworld") is None, reason="ALFWorld is not installed: make alfworld")
@@ -40,7 +40,7 @@ def plan_of(task: Task) -> list[str]:
     return plan
 
 
-def play(game: ALFWorldGame, plan: list[str]) -> list[Observation]:
+def play(game: Environment, plan: list[str]) -> list[Observation]:
     """Each command of the plan, admissible when it is given."""
     seen = [game.reset()]
     for command in plan:
