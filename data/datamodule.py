@@ -10,7 +10,7 @@ from typing import TypeVar
 import lightning as L
 import torch
 
-from data.environment import World
+from data.environment import WorldBenchmark
 from data.epoch_loader import EpochLoader, EpochSettings
 from data.stage_batch import StageBatch, StageName
 from data.stream import StreamLoader, StreamSettings
@@ -110,7 +110,7 @@ class TaskDataModule(L.LightningDataModule):
 
     def __init__(
         self,
-        benchmark: Benchmark | World,
+        benchmark: Benchmark | WorldBenchmark,
         collect: StageSettings = StageSettings(batch_size=32, epochs=1),
         sft: StageSettings = StageSettings(batch_size=16, epochs=1),
         lmpo: StageSettings = StageSettings(batch_size=4, epochs=1),

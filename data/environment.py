@@ -59,10 +59,14 @@ class World(Protocol):
         """The keys of every score; a class attribute does."""
         ...
 
-    def tasks(self, split: str) -> Sequence[Task]:
-        """All tasks of ``split`` in a fixed order. Raises ``ValueError`` for an unknown split."""
-        ...
-
     def environment(self, task: Task) -> Environment:
         """A fresh environment for ``task``."""
+        ...
+
+
+class WorldBenchmark(World, Protocol):
+    """A world that brings its tasks."""
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        """All tasks of ``split`` in a fixed order. Raises ``ValueError`` for an unknown split."""
         ...
