@@ -14,10 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from data.alfworld import process
-from data.alfworld.benchmark import ALFWorld, household_data
+from data.alfworld.benchmark import ALFWorld
 from data.alfworld.build import prove
 from data.alfworld.game import ALFWorldGame
-from data.alfworld.household import TASK_TYPES, draw_household
+from data.alfworld.household import TASK_TYPES
+from data.alfworld.names import readable_names
 from data.alfworld.process import EnginePool, EngineProcess
 from data.environment import Environment, Observation
 from data.task import Task
@@ -136,17 +137,24 @@ def test_games_in_one_engine_do_not_meet(world: ALFWorld) -> None:
     second.close()
 
 
-def test_commands_are_worded_as_textworld_words_them(world: ALFWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine fills in templates by itself; TextWorld's own derivation must come to the same."""
-    from textworld.envs.pddl.textgen import ContextSensitiveGrammar
+def test_games_are_played_as_textworld_plays_them(world: ALFWorld) -> None:
+    """Our engine loads a game and words its commands by a shorter way; TextWorld's own must come to the same."""
+    import textworld
+    from textworld.envs.pddl import PddlEnv
 
-    from data.alfworld import engine
-
-    household = draw_household("pick_cool_then_place_in_recep", "0")
-    request = {"call": "open", "game": 0, "data": household_data(household)}
-    ours = engine.Games().answer(request)
-    monkeypatch.setattr(engine._CommandGrammar, "derive", ContextSensitiveGrammar.derive)
-    assert engine.Games().answer(request) == ours
+    task = of_type(world, "look_at_obj_in_light")
+    plain = PddlEnv(textworld.EnvInfos(admissible_commands=True, won=True))
+    plain.load(dict(world._data(task)))
+    names = readable_names([info.id for info in plain._entity_infos.values()])
+    for info in plain._entity_infos.values():
+        info.name = names[info.id]
+    game = world.environment(task)
+    seen, state = game.reset(), plain.reset()
+    for command in plan_of(task):
+        assert (seen.text, list(seen.admissible)) == (state.feedback.strip(), state["admissible_commands"])
+        seen, (state, _, _) = game.step(command), plain.step(command)
+    assert (seen.text, seen.done) == (state.feedback.strip(), state["won"]) == (seen.text, True)
+    game.close()
 
 
 def longest_lag(world: ALFWorld) -> float:
