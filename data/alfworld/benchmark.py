@@ -36,7 +36,7 @@ class ALFWorld:
         path: the published games (ALFWorld's ``json_2.1.1`` folder): train, valid_seen as validation and the 134 of
             valid_unseen as test. ``None`` plays generated households.
         incomplete: accept a part of the 134; without it another number is an error.
-        households: which generated households, as ``python -m data.alfworld.build`` writes them.
+        households: a list that ``python -m data.alfworld.build`` wrote; ``None`` is the bundled one.
         grammar: the wording of commands that the agents see; both are understood.
         max_steps: length of an episode (paper, CoMem: 30).
         list_actions: give the admissible commands with every observation, as constrained actions need.
@@ -49,7 +49,7 @@ class ALFWorld:
         self,
         path: str | Path | None = None,
         incomplete: bool = False,
-        households: str | Path = HOUSEHOLDS,
+        households: str | Path | None = None,
         grammar: Grammar = "move",
         max_steps: int = 30,
         list_actions: bool = True,
@@ -59,7 +59,7 @@ class ALFWorld:
         self.max_steps = max_steps
         self._path = None if path is None else Path(path)
         self._incomplete = incomplete
-        self._households = Path(households)
+        self._households = HOUSEHOLDS if households is None else Path(households)
         self._grammar = grammar
         self._list_actions = list_actions
         self._engines = EnginePool(processes)
