@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,20 @@ BASE = CONFIGS / "train" / "comem.yaml"
 OVERLAYS = sorted((CONFIGS / "comem").glob("*.yaml"))
 
 
+@cache
+def parser() -> LightningArgumentParser:
+    made = LightningArgumentParser()
+    made.add_argument("--config", action=ActionConfigFile)
+    made.add_lightning_class_args(L.Trainer, "trainer")
+    made.add_subclass_arguments(L.LightningModule, "model")
+    made.add_lightning_class_args(TaskDataModule, "data")
+    made.add_argument("--seed_everything", type=int)
+    return made
+
+
+@cache
 def parsed(*configs: Path) -> Any:
-    parser = LightningArgumentParser()
-    parser.add_argument("--config", action=ActionConfigFile)
-    parser.add_lightning_class_args(L.Trainer, "trainer")
-    parser.add_subclass_arguments(L.LightningModule, "model")
-    parser.add_lightning_class_args(TaskDataModule, "data")
-    parser.add_argument("--seed_everything", type=int)
-    return parser.parse_args([flag for config in configs for flag in ("--config", str(config))])
+    return parser().parse_args([flag for config in configs for flag in ("--config", str(config))])
 
 
 def flat(values: Any, prefix: str = "") -> dict[str, Any]:

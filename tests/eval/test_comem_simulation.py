@@ -79,7 +79,7 @@ def test_means_and_tables() -> None:
 
 
 def test_one_command_writes_the_page_and_the_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["--episodes", "120", "--out", str(tmp_path)])
+    main(["--episodes", "104", "--out", str(tmp_path)])
     page = (tmp_path / "comem_simulation.md").read_text(encoding="utf-8")
     assert "**This is a simulation.**" in page
     assert page.count("| CoMem |") == 2

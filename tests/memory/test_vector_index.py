@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import pytest
 import torch
@@ -66,23 +68,35 @@ def test_vectors_come_back_bit_for_bit_across_blocks() -> None:
     assert sorted(table.ids()) == kept
 
 
+def modes(moves: Sequence[Callable[[], None]], index: VectorIndex) -> list[bool]:
+    """Whether search is approximate after each move."""
+    found = []
+    for move in moves:
+        move()
+        found.append(index.approximate)
+    return found
+
+
 def test_approximate_search_from_the_limit_on_and_exact_again_below_half_of_it() -> None:
-    vectors = unit(1000, spread=0.5)
+    vectors, index = unit(1000), VectorIndex(DIM, exact_below=400)
+    moves = [
+        lambda: index.add(range(399), vectors[:399]),
+        lambda: index.add(range(399, 1000), vectors[399:]),
+        lambda: index.remove(range(250, 1000)),
+        lambda: index.remove(range(100, 250)),
+    ]
+    assert modes(moves, index) == [False, True, True, False]
+    assert [each for each, _ in index.search(vectors[5:6], 1)[0]] == [5]
+
+
+def test_approximate_search_finds_nearly_all_that_exact_search_does() -> None:
+    vectors, queries = unit(1000, spread=0.5), unit(50, seed=8, spread=0.5)
     index = VectorIndex(DIM, exact_below=400)
-    index.add(range(399), vectors[:399])
-    before = index.approximate
-    index.add(range(399, 1000), vectors[399:])
-    assert (before, index.approximate) == (False, True)
+    index.add(range(1000), vectors)
     known = dict(enumerate(vectors))
-    queries = unit(50, seed=8, spread=0.5)
     found = [{each for each, _ in hits} for hits in index.search(queries, 3)]
     shared = sum(len(hits & set(brute_force(known, q, 3))) for hits, q in zip(found, queries, strict=True))
     assert shared / 150 >= 0.95
-    index.remove(range(250, 1000))
-    states = [index.approximate]  # 250 are not below half of 400
-    index.remove(range(100, 250))
-    assert [*states, index.approximate] == [True, False]
-    assert [each for each, _ in index.search(vectors[5:6], 1)[0]] == [5]
 
 
 def test_a_removed_vector_is_never_found_by_approximate_search() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.comem.lifecycle import ORDER, count_uses, curate, end_episode, prune_unused, sediment_insights
+from memory.comem.lifecycle import ORDER, Step, count_uses, curate, end_episode, prune_unused, sediment_insights
 from tests.memory.comem.parts import Scripted, a_memory, an_entry
 
 ASK = "open the door"
@@ -106,7 +106,7 @@ def test_the_adaptive_threshold_forgets_the_pools_worst() -> None:
 
 
 def test_ablations_differ_as_they_should() -> None:
-    def run(steps: tuple[Any, ...] = ORDER, **values: object) -> tuple[int, int, set[str]]:
+    def run(steps: tuple[Step, ...] = ORDER, **values: Any) -> tuple[int, int, set[str]]:
         play = Scripted(a_memory(n_min=2, **values), steps=steps)
         for question in range(6):
             seen = play.play(ASK, 1.0, ann=[f"ann {question}"], bob=[f"bob {question}"]).injected["bob"]
@@ -139,8 +139,8 @@ def test_a_new_insight_is_not_a_miss_of_its_own_episode() -> None:
 
 @settings(deadline=None, max_examples=20)
 @given(st.permutations(list(ORDER)), st.integers(0, 1000))
-def test_the_order_is_fixed_whatever_the_order_given(order: list[Any], seed: int) -> None:
-    def run(steps: tuple[Any, ...]) -> dict[str, object]:
+def test_the_order_is_fixed_whatever_the_order_given(order: list[Step], seed: int) -> None:
+    def run(steps: tuple[Step, ...]) -> dict[str, object]:
         play, draw = Scripted(a_memory(n_min=1, k_max=1), steps=steps), random.Random(seed)
         for place in range(8):
             play.play(

@@ -17,7 +17,7 @@ from memory.comem.forgetting import forget, forgetting_threshold
 from memory.comem.promotion import earns_promotion, promote
 from memory.comem.pruning import prune
 from memory.comem.sedimentation import sediment
-from memory.comem.settings import CoMemSettings
+from memory.comem.settings import BaselineKind, CoMemSettings
 from memory.comem.usage import count_usage
 from tests.memory.comem.parts import an_entry, an_episode, reading
 from tests.memory.parts import a_trajectory
@@ -49,8 +49,7 @@ def test_the_record_of_a_trajectory_has_each_agents_entries_once() -> None:
     episode = episode_of(7, replace(plain, steps=steps), "exact_match")
     assert episode.injected == {"assistant": ("e0", "e1"), "proxy": ()}
     assert episode.actions == {"assistant": ("paris", "paris"), "proxy": ()}
-    assert (episode.index, episode.reward, episode.success) == (7, 1.0, True)
-    assert set(episode.used) == {"e0", "e1"}
+    assert (episode.index, episode.reward, episode.success, episode.used) == (7, 1.0, True, frozenset({"e0", "e1"}))
 
 
 def test_a_reward_that_is_not_there_or_out_of_range_is_refused() -> None:
@@ -66,7 +65,8 @@ def test_a_reward_that_is_not_there_or_out_of_range_is_refused() -> None:
 def test_the_baseline_in_its_three_readings() -> None:
     rewards = (1.0, 0.0, 0.5)
     found = {}
-    for kind in ("mean", "ema", "window"):
+    kinds: tuple[BaselineKind, ...] = ("mean", "ema", "window")
+    for kind in kinds:
         baseline = Baseline(kind, rate=0.5, window=2)
         for reward in rewards:
             baseline = baseline.after(reward)
@@ -167,8 +167,8 @@ def test_two_low_updates_running_end_an_entry_and_a_good_one_between_saves_it() 
     def ends(scores: list[float]) -> int | None:
         entries: tuple[Entry, ...] = (an_entry("a"),)
         for update, score in enumerate(scores):
-            entries = (replace(entries[0], score=score),)
-            entries, _ = forget(entries, reading(update, 0.0, "a"), threshold=30, updates=2)
+            scored = replace(entries[0], score=score)
+            entries, _ = forget([scored], reading(update, 0.0, "a"), threshold=30, updates=2)
             if not entries:
                 return update
         return None
