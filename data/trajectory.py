@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from data.plain import plain, task_from_plain
 from data.task import Score, Task
 
 
@@ -87,15 +88,14 @@ def trajectory_text(trajectory: Trajectory) -> str:
 
 def trajectory_to_dict(trajectory: Trajectory) -> dict[str, Any]:
     """JSON values only, so that it survives a checkpoint loaded with ``weights_only=True``."""
-    plain: dict[str, Any] = _plain(asdict(trajectory))
-    return plain
+    state: dict[str, Any] = plain(asdict(trajectory))
+    return state
 
 
 def trajectory_from_dict(state: Mapping[str, Any]) -> Trajectory:
     """The inverse of :func:`trajectory_to_dict`."""
-    task = {**state["task"], "answers": tuple(state["task"]["answers"]), "choices": tuple(state["task"]["choices"])}
     return Trajectory(
-        task=Task(**task),
+        task=task_from_plain(state["task"]),
         mas=str(state["mas"]),
         member=int(state["member"]),
         steps=tuple(_step_from_dict(step) for step in state["steps"]),
@@ -110,11 +110,3 @@ def _step_from_dict(state: Mapping[str, Any]) -> Step:
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in state.items()}
     values["cost"] = Cost(**values["cost"])
     return Step(**values)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value

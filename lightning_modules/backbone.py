@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -143,11 +143,3 @@ class Backbone(nn.Module):
             layer.enable_adapters(enabled)
         for weight in self._lora_weights:
             weight.requires_grad_(True)  # peft ties it to enabled, but these are the trainable weights at all times
-
-
-def left_pad(rows: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """``[len_i, hidden]`` rows to embeddings ``[rows, longest, hidden]``, mask and positions ``[rows, longest]``."""
-    embeds = nn.utils.rnn.pad_sequence(list(rows), batch_first=True, padding_side="left")
-    lengths = torch.tensor([row.shape[0] for row in rows], device=embeds.device)
-    places = torch.arange(embeds.shape[1], device=embeds.device)[None] - (embeds.shape[1] - lengths[:, None])
-    return embeds, (places >= 0).long(), places.clamp_min(0)

@@ -14,7 +14,8 @@ import torch
 from torch import nn
 from transformers.cache_utils import DynamicCache
 
-from lightning_modules.backbone import Backbone, left_pad
+from lightning_modules.backbone import Backbone
+from rollout.left_pad import left_pad
 
 
 @dataclass(frozen=True)

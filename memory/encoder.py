@@ -63,3 +63,16 @@ class Encoder:
 
             self._model = SentenceTransformer(str(resolve_encoder(self.name)), device="cpu")
         return self._model
+
+
+def unit_vectors(vectors: Vectors, dim: int) -> Vectors:
+    """``vectors`` as contiguous float32. Raises ``ValueError`` unless they are ``[n, dim]`` and of length 1."""
+    if vectors.ndim != 2 or vectors.shape[1] != dim:
+        raise ValueError(f"expected unit vectors of shape [n, {dim}], got {list(vectors.shape)}")
+    lengths = np.linalg.norm(vectors, axis=1)
+    if not bool((np.abs(lengths - 1) < 1e-3).all()):
+        raise ValueError(
+            f"vectors must be finite and of length 1, got lengths from {lengths.min()} to "
+            f"{lengths.max()}; normalise in the encoder"
+        )
+    return np.ascontiguousarray(vectors, dtype=np.float32)

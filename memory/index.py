@@ -6,7 +6,7 @@ import faiss
 import numpy as np
 import numpy.typing as npt
 
-from memory.encoder import Vectors
+from memory.encoder import Vectors, unit_vectors
 
 
 class CosineIndex:
@@ -25,7 +25,7 @@ class CosineIndex:
 
     def add(self, vectors: Vectors) -> None:
         """Append ``[n, dim]`` unit vectors. Raises ``ValueError`` for another shape or length."""
-        self._index.add(self._checked(vectors))
+        self._index.add(unit_vectors(vectors, self.dim))
 
     def search(self, queries: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
         """The ``min(k, len(self))`` nearest rows of each query, nearest first.
@@ -39,7 +39,7 @@ class CosineIndex:
         """
         if k < 1:
             raise ValueError(f"CosineIndex.search: k is {k}, it must be at least 1")
-        queries = self._checked(queries)
+        queries = unit_vectors(queries, self.dim)
         width = min(k, len(self))
         if width == 0 or len(queries) == 0:
             empty = (len(queries), width)
@@ -52,14 +52,3 @@ class CosineIndex:
         if len(self) == 0:
             return np.zeros((0, self.dim), dtype=np.float32)
         return np.asarray(self._index.reconstruct_n(0, len(self)), dtype=np.float32)
-
-    def _checked(self, vectors: Vectors) -> Vectors:
-        if vectors.ndim != 2 or vectors.shape[1] != self.dim:
-            raise ValueError(f"CosineIndex: expected vectors of shape [n, {self.dim}], got {list(vectors.shape)}")
-        lengths = np.linalg.norm(vectors, axis=1)
-        if not bool((np.abs(lengths - 1) < 1e-3).all()):
-            raise ValueError(
-                f"CosineIndex: vectors must be finite and of length 1, got lengths from {lengths.min()} to "
-                f"{lengths.max()}; normalise in the encoder"
-            )
-        return np.ascontiguousarray(vectors, dtype=np.float32)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from memory.encoder import Vectors
+from memory.encoder import Vectors, unit_vectors
 from memory.vector_table import VectorTable
 
 Ids = npt.NDArray[np.int64]
@@ -67,7 +67,7 @@ class VectorIndex:
         """Add ``[len(ids), dim]`` unit vectors. Raises ``ValueError`` for another shape, length, or a known id."""
         if len(ids) == 0:
             return
-        self._table.add(ids, checked(vectors, self.dim))
+        self._table.add(ids, unit_vectors(vectors, self.dim))
         if self._cells is not None and len(self) < GROWTH * self._trained_on:
             self._cells.add_with_ids(np.ascontiguousarray(vectors), np.asarray(ids, dtype=np.int64))
         elif len(self) >= self.exact_below:
@@ -92,7 +92,7 @@ class VectorIndex:
         """
         if k < 1:
             raise ValueError(f"VectorIndex.search: k is {k}, it must be at least 1")
-        queries = checked(queries, self.dim)
+        queries = unit_vectors(queries, self.dim)
         if self._cells is None:
             return [self._table.nearest(query, k) for query in queries]
         _, found = self._cells.search(queries, max(4 * k, RESCORED))
@@ -119,7 +119,7 @@ class VectorIndex:
         cells = cast(torch.Tensor, state["cells"]).cpu().numpy()
         self._table = VectorTable(self.dim)
         if ids:
-            self._table.add(ids, checked(vectors, self.dim))
+            self._table.add(ids, unit_vectors(vectors, self.dim))
         self._trained_on = int(cast(int, state["trained_on"]))
         self._cells = faiss.deserialize_index(cells) if len(cells) else None
 
@@ -141,16 +141,3 @@ class VectorIndex:
     def _rescored(self, query: Vectors, ids: Ids, k: int) -> list[tuple[int, float]]:
         scores = (self._table.rows(ids.tolist()) @ query).tolist()
         return sorted(zip(ids.tolist(), scores, strict=True), key=lambda hit: (-hit[1], hit[0]))[:k]
-
-
-def checked(vectors: Vectors, dim: int) -> Vectors:
-    """``vectors`` as contiguous float32. Raises ``ValueError`` unless they are ``[n, dim]`` and of length 1."""
-    if vectors.ndim != 2 or vectors.shape[1] != dim:
-        raise ValueError(f"VectorIndex: expected vectors of shape [n, {dim}], got {list(vectors.shape)}")
-    lengths = np.linalg.norm(vectors, axis=1)
-    if not bool((np.abs(lengths - 1) < 1e-3).all()):
-        raise ValueError(
-            f"VectorIndex: vectors must be finite and of length 1, got lengths from {lengths.min()} to "
-            f"{lengths.max()}; normalise in the encoder"
-        )
-    return np.ascontiguousarray(vectors, dtype=np.float32)

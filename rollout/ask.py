@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from rollout.counters import prompt_positions, sampled_tokens
 from rollout.engine import Completion, Engine, EngineDiedError, EngineError, Request, Sampling
 from rollout.mas.mas import Message
 from rollout.prompt import render
@@ -36,18 +37,6 @@ def question(
     prompt = render(tokenizer, messages)
     ids = prompt.prefix_ids + prompt.suffix_ids
     return Request(label, sampling, prompt_ids=ids, structure=structure, messages=tuple(messages))
-
-
-async def ask(
-    engine: Engine,
-    tokenizer: PreTrainedTokenizerBase,
-    messages: Sequence[Message],
-    sampling: Sampling,
-    structure: Structure | None = None,
-    label: str = "question",
-) -> Completion:
-    """One reply. Raises :class:`rollout.engine.EngineError` when there is none."""
-    return await engine.generate(question(tokenizer, messages, sampling, structure, label))
 
 
 @dataclass
@@ -105,8 +94,8 @@ class Asker:
         return None
 
     def _count(self, request: Request, reply: Completion) -> None:
-        self.prompt_tokens += request.length if reply.prompt_tokens is None else reply.prompt_tokens
-        self.completion_tokens += len(reply.token_ids) if reply.completion_tokens is None else reply.completion_tokens
+        self.prompt_tokens += prompt_positions(request, reply)
+        self.completion_tokens += sampled_tokens(reply)
 
 
 def json_value(text: str) -> object | None:

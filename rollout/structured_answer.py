@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
+from rollout.counters import prompt_positions, sampled_tokens
 from rollout.engine import Completion, EngineError, Request
 from rollout.seeds import retry_seed
 from rollout.validate_structure import Mismatch, validate_structure
@@ -61,10 +62,6 @@ def _with_all_costs(request: Request, made: Sequence[Completion], text: str) -> 
         last,
         wall_s=sum(each.wall_s for each in made),
         retries=len(made) - 1 + sum(each.retries for each in made),
-        prompt_tokens=sum(_or(each.prompt_tokens, request.length) for each in made),
-        completion_tokens=sum(_or(each.completion_tokens, len(each.token_ids)) for each in made),
+        prompt_tokens=sum(prompt_positions(request, each) for each in made),
+        completion_tokens=sum(map(sampled_tokens, made)),
     )
-
-
-def _or(told: int | None, counted: int) -> int:
-    return counted if told is None else told

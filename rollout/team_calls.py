@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from data.task import Task
 from memory.memory import Agent
+from rollout.ask import question
+from rollout.counters import prompt_positions, sampled_tokens
 from rollout.engine import Completion, Engine, EngineDiedError, EngineError, Request, Sampling
 from rollout.mas.mas import Message
-from rollout.prompt import render
 from rollout.seeds import call_seed, retry_seed
 from rollout.structure import Structure
 from rollout.structured_answer import RETRY_TEMPERATURE
@@ -60,16 +61,11 @@ class TeamCalls:
         call = self._made[team]
         self._made[team] += 1
         seed = call_seed(self.seed, team, self.task.id, self.member, call)
-        prompt = render(self.tokenizer, messages)
-        request = Request(
-            label=f"task {self.task.id}, team {team}, agent {agent.name}",
-            sampling=Sampling(self.sampling.temperature, self.sampling.max_tokens, seed),
-            prompt_ids=prompt.prefix_ids + prompt.suffix_ids,
-            structure=structure,
-            messages=tuple(messages),
-        )
+        sampling = Sampling(self.sampling.temperature, self.sampling.max_tokens, seed)
+        label = f"task {self.task.id}, team {team}, agent {agent.name}"
+        request = question(self.tokenizer, messages, sampling, structure, label)
         completion = await self._answer(request)
-        self.tokens[team] += _tokens(request, completion)
+        self.tokens[team] += prompt_positions(request, completion) + sampled_tokens(completion)
         return completion.text
 
     async def _answer(self, request: Request) -> Completion:
@@ -86,9 +82,3 @@ class TeamCalls:
                 )
                 request = replace(request, sampling=again)
         return await self.engine.generate(request)
-
-
-def _tokens(request: Request, completion: Completion) -> int:
-    read = request.length if completion.prompt_tokens is None else completion.prompt_tokens
-    told = completion.completion_tokens
-    return read + (len(completion.token_ids) if told is None else told)

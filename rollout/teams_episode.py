@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from data.plain import plain, task_from_plain
 from data.task import Score, Task
 from memory.shared_bank import Entry, Use, used_entries
 
@@ -94,30 +95,21 @@ class TeamsEpisode:
 
 def episode_to_dict(episode: TeamsEpisode) -> dict[str, Any]:
     """JSON values only, so that it survives a checkpoint loaded with ``weights_only=True``."""
-    plain: dict[str, Any] = _plain(asdict(episode))
-    return plain
+    state: dict[str, Any] = plain(asdict(episode))
+    return state
 
 
 def episode_from_dict(state: Mapping[str, Any]) -> TeamsEpisode:
     """The inverse of :func:`episode_to_dict`."""
-    task = {**state["task"], "answers": tuple(state["task"]["answers"]), "choices": tuple(state["task"]["choices"])}
     results = (
         TeamResult(**{**result, "steps": tuple(TeamStep(**step) for step in result["steps"])})
         for result in state["results"]
     )
     parts = {
-        "task": Task(**task),
+        "task": task_from_plain(state["task"]),
         "results": tuple(results),
         "entries": tuple(Entry(**entry) for entry in state["entries"]),
         "uses": tuple(Use(**use) for use in state["uses"]),
         "admissions": tuple(AdmissionStep(**step) for step in state["admissions"]),
     }
     return TeamsEpisode(**{**state, **parts})
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value

@@ -17,6 +17,7 @@ import torch
 from data.assets import resolve_model
 from rollout.counters import Counters
 from rollout.engine import Completion, EngineDiedError, EngineError, Request, check_completion, check_request
+from rollout.left_pad import left_pad
 from rollout.seeded_sampler import SeededSampler
 from rollout.structured_answer import structured_answer
 
@@ -162,7 +163,7 @@ def _take(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> _Loaded
 def _answer(loaded: _Loaded, batch: Sequence[_Waiting]) -> list[Completion]:
     started = time.perf_counter()
     requests = [waiting.request for waiting in batch]
-    embeds, mask = _left_pad([_embed(loaded.model, request) for request in requests])
+    embeds, mask, _ = left_pad([_embed(loaded.model, request) for request in requests])
     sampler = SeededSampler([request.sampling for request in requests])
 
     def abandoned(input_ids: torch.Tensor, scores: torch.Tensor | None) -> torch.Tensor:
@@ -189,14 +190,6 @@ def _embed(model: PreTrainedModel, request: Request) -> torch.Tensor:
     if request.prompt_embeds is not None:
         return request.prompt_embeds.to(device=table.weight.device, dtype=table.weight.dtype)
     return table(torch.tensor(request.prompt_ids, device=table.weight.device))
-
-
-def _left_pad(rows: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-    """``[len_i, hidden]`` rows to embeddings ``[rows, longest, hidden]`` and mask ``[rows, longest]``."""
-    embeds = torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True, padding_side="left")
-    lengths = torch.tensor([row.shape[0] for row in rows], device=embeds.device)
-    mask = torch.arange(embeds.shape[1], device=embeds.device)[None] >= embeds.shape[1] - lengths[:, None]
-    return embeds, mask.long()
 
 
 def _completion(

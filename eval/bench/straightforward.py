@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 import torch
 
-from lightning_modules.backbone import Backbone, left_pad
+from lightning_modules.backbone import Backbone
 from lightning_modules.composer import Composer, ComposerText
 from lightning_modules.latent_gradient import CallLoss
 from lightning_modules.token_scores import AgentCall
+from rollout.left_pad import left_pad
 
 
 def straightforward_update(

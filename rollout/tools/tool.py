@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
-_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
-    "string": str,
-    "integer": int,
-    "number": (int, float),
-    "boolean": bool,
-}
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
 
 
 @dataclass(frozen=True)
@@ -51,23 +47,11 @@ def object_schema(required: Mapping[str, Any], optional: Mapping[str, Any] | Non
 
 def complaint(tool: Tool, arguments: Mapping[str, Any]) -> str:
     """What is wrong with ``arguments`` by the tool's schema, in words that an agent can act on; empty if nothing."""
-    properties: Mapping[str, Any] = tool.parameters["properties"]
-    for name in tool.parameters["required"]:
-        if name not in arguments:
-            return f"{tool.name}: the argument {name!r} is missing; it takes {', '.join(properties)}"
-    for name, value in arguments.items():
-        if name not in properties:
-            return f"{tool.name}: there is no argument {name!r}; it takes {', '.join(properties)}"
-        wanted = properties[name]["type"]
-        if not isinstance(value, _TYPES[wanted]) or (isinstance(value, bool) and wanted != "boolean"):
-            return f"{tool.name}: the argument {name!r} must be of type {wanted}, got {value!r:.80}"
-    return ""
-
-
-def described(tool: Tool) -> dict[str, Any]:
-    """The tool in the form that chat APIs and chat templates take."""
-    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
-    return {"type": "function", "function": function}
+    worst = best_match(Draft202012Validator(tool.parameters).iter_errors(dict(arguments)))
+    if worst is None:
+        return ""
+    takes = ", ".join(tool.parameters["properties"])
+    return f"{tool.name}: {worst.json_path}: {worst.message:.200}; it takes {takes}"
 
 
 def cut(text: str, start: int, length: int) -> str:

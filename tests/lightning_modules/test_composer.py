@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from lightning_modules.backbone import Backbone, LoraSettings, left_pad
+from lightning_modules.backbone import Backbone, LoraSettings
 from lightning_modules.composer import Composer, ComposerSettings, ComposerText, composer_text
 from tests.lightning_modules.parts import tiny_backbone
 from tests.memory.parts import a_trajectory
@@ -172,10 +172,3 @@ def test_gradient_checkpointing_changes_no_gradient(tiny_model_dir: Path, dropou
     assert plain.keys() == saved.keys()
     for name, gradient in plain.items():
         torch.testing.assert_close(saved[name], gradient, rtol=1e-5, atol=1e-6)
-
-
-def test_left_padding_by_hand() -> None:
-    embeds, mask, positions = left_pad([torch.ones(1, 2), torch.full((3, 2), 2.0)])
-    assert embeds[:, :, 0].tolist() == [[0, 0, 1], [2, 2, 2]]
-    assert mask.tolist() == [[0, 0, 1], [1, 1, 1]]
-    assert positions.tolist() == [[0, 0, 0], [0, 1, 2]]

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from rollout.ask import ATTEMPTS, Asker, ask, json_value
-from rollout.engine import EngineDiedError, EngineError, Request, Sampling
+from rollout.ask import ATTEMPTS, Asker, json_value, question
+from rollout.engine import EngineDiedError, Request, Sampling
 from rollout.mas.mas import Message
 from rollout.reflection import INSIGHTS, read_insights
 from rollout.structure import Choices
@@ -50,9 +50,10 @@ def test_insights_are_read_or_refused(value: object, read: tuple[str, ...] | Non
     assert read_insights(value) == read
 
 
-def test_ask_sends_the_whole_templated_prompt() -> None:
+def test_a_question_is_the_whole_templated_prompt() -> None:
     engine = QuestionEngine(tiny_tokenizer(), lambda prompt, request: "salt")
-    reply = asyncio.run(ask(engine, engine.tokenizer, ASK, Sampling(0, 8), Choices(("salt", "oil")), "q"))
+    asked = question(engine.tokenizer, ASK, Sampling(0, 8), Choices(("salt", "oil")), "q")
+    reply = asyncio.run(engine.generate(asked))
     ((prompt, request),) = engine.asked
     assert reply.text == "salt"
     assert prompt.endswith(
@@ -101,9 +102,3 @@ def test_an_engine_that_died_ends_the_run() -> None:
     with pytest.raises(EngineDiedError, match="gone"):
         asyncio.run(Asker(engine, engine.tokenizer, 0).ask_json(ASK, INSIGHTS, read_insights, 32, "d"))
     assert len(engine.asked) == 1
-
-
-def test_ask_itself_raises_what_the_engine_raises() -> None:
-    engine = QuestionEngine(tiny_tokenizer(), lambda prompt, request: None)
-    with pytest.raises(EngineError, match="the script says so"):
-        asyncio.run(ask(engine, engine.tokenizer, ASK, Sampling(0, 8)))

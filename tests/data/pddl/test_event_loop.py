@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-
-import pytest
 
 from data.pddl.benchmark import PDDLGames
 from data.task import Task
@@ -52,7 +49,6 @@ def longest_lag(seed: int) -> float:
     return max(asyncio.run(on_threads()))
 
 
-@pytest.mark.skipif(os.getloadavg()[0] > (os.cpu_count() or 1), reason="other work on this machine holds loops up too")
 def test_the_event_loop_keeps_turning_while_games_are_played() -> None:
     """A busy machine may delay a thread now and then; a game that held the loop up would do so each time."""
-    assert any(longest_lag(seed) < LIMIT_S for seed in (3, 4, 5, 6, 7, 8))
+    assert any(longest_lag(seed) < LIMIT_S for seed in (3, 4, 5))
