@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -27,15 +26,17 @@ from data.task import Benchmark, Task
 from data.trajectory import Step, Trajectory
 from lightning_modules import lmpo_log
 from lightning_modules.backbone import Backbone, LoraSettings
+from lightning_modules.bank_settings import BankSettings
 from lightning_modules.composer import Composer, ComposerSettings, ComposerText, composer_text
 from lightning_modules.latent_gradient import CallLoss, LatentGradient, latent_gradient
 from lightning_modules.latent_memory import Composed, LatentMemory
-from lightning_modules.lmpo import LMPOSettings, Surrogate, clipped_surrogate, group_advantages, token_weights
+from lightning_modules.lmpo import LMPOSettings, group_advantages
 from lightning_modules.optimisation import OptimiserSettings, build_optimiser
+from lightning_modules.surrogate_loss import SurrogateLoss, trained_calls
 from lightning_modules.token_scores import AgentCall
 from memory.encoder import Encoder
-from memory.experience_bank import ExperienceBank, Key
-from memory.write_gate import WriteGate, admits
+from memory.experience_bank import ExperienceBank
+from memory.write_gate import admits
 from rollout.engine import Engine
 from rollout.failure import broke_off, check_any_finished
 from rollout.mas.mas import MAS
@@ -45,34 +46,6 @@ from rollout.trace import TraceWriter
 from rollout.transformers_engine import TransformersEngine
 
 OPTIMISED: tuple[StageName, ...] = ("sft", "lmpo")
-
-
-@dataclass(frozen=True)
-class BankSettings:
-    """The experience bank B.
-
-    Attributes:
-        k: K, trajectories a query (paper: 1).
-        encoder: v (paper: all-MiniLM-L6-v2).
-        key: what is embedded of a stored trajectory (paper: all of it).
-        append: which of a task's new trajectories enter during LMPO (Eq. 4): ``all`` of the group, ``one``
-            (ours: the members of a group are near copies), or ``none``.
-        write_gate: which trajectories may be written at all, in collection and in LMPO (paper: no gate).
-        collect_temperature: of the collection pass (ours).
-    """
-
-    k: int = 1
-    encoder: str = "all-minilm-l6-v2"
-    key: Key = "trajectory"
-    append: Literal["all", "one", "none"] = "one"
-    write_gate: WriteGate = "none"
-    collect_temperature: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.write_gate == "self_judged":
-            raise ValueError(
-                "bank.write_gate is 'self_judged', but LatentMem's agents judge nothing; give gold or none"
-            )
 
 
 class LatentMem(L.LightningModule):
@@ -223,44 +196,23 @@ class LatentMem(L.LightningModule):
 
     def _follow_surrogate(self, batch: StageBatch, composed: Composed, advantages: Sequence[float]) -> None:
         """Eq. 12 on the calls of trajectories whose advantage is not zero, ``prompt_reuse`` times."""
-        steps = self._trained_calls(advantages)
+        trained = trained_calls(self.trajectories, advantages, self.lmpo)
         calls = [
-            _agent_call(step, composed.rows[self.trajectories[index].task.id, step.role]) for index, step, _ in steps
+            _agent_call(call.step, composed.rows[self.trajectories[call.trajectory].task.id, call.step.role])
+            for call in trained
         ]
-        engine = [torch.tensor(step.logprobs, device=composed.latents.device) for _, step, _ in steps]
-        old = engine if self.lmpo.old_logprobs == "engine" else None
-        surrogates: dict[int, Surrogate] = {}
-
-        def call_loss(row: int, logprobs: torch.Tensor) -> torch.Tensor:
-            before = logprobs.detach() if old is None else old[row]
-            index, _, weight = steps[row]
-            surrogates[row] = clipped_surrogate(logprobs, before, advantages[index], self.lmpo.clip)
-            return surrogates[row].loss.sum() * weight
-
+        loss = SurrogateLoss(trained, self.lmpo)
         for reuse in range(self.lmpo.prompt_reuse):
             if reuse > 0:
                 composed = self._compose_for(batch.tasks)
-            result, norm = self._update("lmpo", composed, calls, call_loss, self.lmpo.temperature)
+            result, norm = self._update("lmpo", composed, calls, loss, self.lmpo.temperature)
             if reuse == 0:
-                self._log("lmpo", lmpo_log.mismatch_metrics(torch.cat(result.logprobs), torch.cat(engine)))
-                old = result.logprobs if old is None else old
-        ratio = torch.cat([surrogates[row].ratio for row in range(len(calls))])
-        clipped = torch.cat([surrogates[row].clipped for row in range(len(calls))])
+                loss.keep(result.logprobs)
+                self._log("lmpo", lmpo_log.mismatch_metrics(torch.cat(result.logprobs).cpu(), loss.sampled()))
+        ratio, clipped = loss.last_pass()
         self._log("lmpo", lmpo_log.ratio_metrics(ratio, clipped, torch.cat(result.entropy)))
         self._log("lmpo", {"loss": result.loss, "grad_norm": norm, "trained_tokens": float(len(ratio))})
         self._log("lmpo", {"update_tokens_per_s": len(ratio) * self.lmpo.prompt_reuse / self._seconds["update"]})
-
-    def _trained_calls(self, advantages: Sequence[float]) -> list[tuple[int, Step, float]]:
-        """(trajectory, call, weight of a token) of every call whose advantage is not zero.
-
-        The weights count all tokens of a group (Eq. 11), also those of a member whose reward is just the mean.
-        """
-        size = self.lmpo.group_size
-        varied = {index // size for index, advantage in enumerate(advantages) if advantage != 0}
-        taken = [(i, step) for i, t in enumerate(self.trajectories) if i // size in varied for step in t.steps]
-        lengths, groups = [len(step.output_ids) for _, step in taken], [index // size for index, _ in taken]
-        weights = token_weights(lengths, groups, self.lmpo.normaliser)
-        return [(i, step, weight) for (i, step), weight in zip(taken, weights, strict=True) if advantages[i] != 0]
 
     def _append_experience(self) -> None:
         """B ← B ∪ {τ_new} (Eq. 4), in task order."""

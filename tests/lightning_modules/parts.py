@@ -13,10 +13,11 @@ import torch
 from data.datamodule import StageName, StageSettings, TaskDataModule
 from data.task import Score, Task
 from lightning_modules.backbone import Backbone, LoraSettings
+from lightning_modules.bank_settings import BankSettings
 from lightning_modules.callbacks.rng_state import RNGState
 from lightning_modules.callbacks.stage_checkpoint import StageCheckpoint
 from lightning_modules.composer import ComposerSettings
-from lightning_modules.latentmem import BankSettings, LatentMem
+from lightning_modules.latentmem import LatentMem
 from lightning_modules.lmpo import LMPOSettings
 from lightning_modules.optimisation import OptimiserSettings
 from memory.experience_bank import ExperienceBank

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lightning_modules.latentmem import BankSettings
+from lightning_modules.bank_settings import BankSettings
 from memory.write_gate import WriteGate
 from tests.lightning_modules.parts import Setting, tiny_data, tiny_module, tiny_trainer
 

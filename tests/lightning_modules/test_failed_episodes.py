@@ -10,6 +10,7 @@ import torch
 
 from lightning_modules.latentmem import LatentMem
 from lightning_modules.lmpo import group_advantages
+from lightning_modules.surrogate_loss import trained_calls
 from rollout.engine import CallKey, Completion, EngineError, Request
 from rollout.transformers_engine import TransformersEngine
 from tests.lightning_modules.parts import Setting, tiny_data, tiny_module, tiny_trainer
@@ -54,13 +55,12 @@ def test_a_failed_episode_scores_zero_and_its_calls_are_trained_on(tiny_model_di
     rewards = [made.score["letters"] for made in module.trajectories]
     assert any(rewards)
     groups = group_advantages(torch.tensor(rewards).view(2, 4), module.lmpo.advantage_epsilon).flatten().tolist()
-    trained = [(index, step.agent) for index, step, _ in module._trained_calls(groups)]
+    calls = trained_calls(module.trajectories, groups, module.lmpo)
+    trained = [(call.trajectory, call.step.agent) for call in calls]
     expected = [(i, step.agent) for i, made in enumerate(module.trajectories) if groups[i] for step in made.steps]
     assert trained == expected
     assert {agent for index, agent in trained if index in failed} == {"assistant"}
-    assert module._metrics["lmpo/trained_tokens"] == sum(
-        len(step.output_ids) for index, step, _ in module._trained_calls(groups)
-    )
+    assert module._metrics["lmpo/trained_tokens"] == sum(len(call.step.output_ids) for call in calls)
 
 
 def test_a_failed_episode_is_not_remembered(tiny_model_dir: Path, tmp_path: Path) -> None:
