@@ -14,15 +14,17 @@ import yaml
 from jsonargparse import ArgumentParser
 
 from data.datamodule import TaskDataModule
+from data.environment import WorldBenchmark
 from data.leakage import bank_leaks
-from data.task import Task
+from data.task import Benchmark, Task
 from eval.evaluate import Answers, answer_all, checkpoint_of, load_bank
 from eval.lts_tables import LTSEvalSettings, evaluate_lts
 from eval.plot import plot_results
 from eval.report import comparison_line, console_table, write_answers, write_results
-from eval.rows import MEMORIES, compare_memories, rows_from_outcomes
+from eval.rows import MEMORIES, compare_memories, rows_from_outcomes, shared_metrics
 from lightning_modules.cli import build, latest_run
 from lightning_modules.latentmem import LatentMem
+from rollout.mas.mas import MAS
 
 PACKAGES = ("torch", "lightning", "transformers", "peft", "faiss-cpu", "sentence-transformers")
 
@@ -33,17 +35,28 @@ class EvalSettings:
 
     Attributes:
         run: a run directory of ``train.py``; the latest quickstart run by default.
-        memories: rows of the table, in order.
-        split: of the run's benchmark; the run's validation split by default.
-        limit: only the first items; the run's validation limit by default.
+        memories: rows of the table, in order: ``none,latentmem`` or ``[none, latentmem]``.
+        benchmark: what to evaluate on, where it is not what the run was trained on (LatentMem's held-out domains).
+        mas: which agents act, where it is not the run's own (LatentMem's unseen MAS).
+        split: of the benchmark; the run's validation split by default, ``test`` of another benchmark.
+        limit: only the first items; of the run's own benchmark its validation limit by default.
         lts: the tables of the LTS paper in place of a comparison of memories.
     """
 
     run: Path | None = None
-    memories: tuple[str, ...] = MEMORIES
+    memories: tuple[str, ...] | str = MEMORIES
+    benchmark: Benchmark | WorldBenchmark | None = None
+    mas: MAS | None = None
     split: str | None = None
     limit: int | None = None
     lts: LTSEvalSettings | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """``memories`` as a list, however it was given."""
+        if isinstance(self.memories, str):
+            return tuple(name.strip() for name in self.memories.split(","))
+        return tuple(self.memories)
 
 
 def main(args: Sequence[str]) -> None:
@@ -65,27 +78,32 @@ def main(args: Sequence[str]) -> None:
 
 def evaluate_run(run: Path, settings: EvalSettings, command: str) -> None:
     """Evaluate one run directory."""
-    for memory in settings.memories:
+    for memory in settings.names:
         checkpoint_of(memory, run)  # a missing checkpoint shows before minutes of work do
     cli = build(["--config", str(run / "config.yaml")])
     module, data = cli.model, cli.datamodule
     if not isinstance(module, LatentMem) or not isinstance(data, TaskDataModule):
         raise SystemExit(f"{run}: eval.py knows runs of LatentMem on a TaskDataModule")
-    split = settings.split or data.validation_split
-    tasks = (data.benchmark.tasks(split) if settings.split else data.held_out())[: settings.limit]
+    benchmark = settings.benchmark or data.benchmark
+    split = settings.split or (data.validation_split if settings.benchmark is None else "test")
+    own = settings.benchmark is None and settings.split is None
+    tasks = (data.held_out() if own else benchmark.tasks(split))[: settings.limit]
     module.to(cli.trainer.strategy.root_device)
     load_bank(module, run)
-    runner = module.connect(data.benchmark, run / "eval_trace.jsonl")
+    module.mas = settings.mas or module.mas
+    runner = module.connect(benchmark, run / "eval_trace.jsonl")
     try:
-        answers = answer_all(module, runner, tasks, settings.memories, run)
+        answers = answer_all(module, runner, tasks, settings.names, run)
     finally:
         runner.close()
-    _report(run, answers, _settings(run, settings, module, split, tasks, command))
+    names = {"benchmark": benchmark.name, "mas": module.mas.name}
+    about = {**names, **_settings(run, settings, module, split, tasks, command)}
+    _report(run, answers, shared_metrics(answers.outcomes, benchmark.metrics), about)
 
 
-def _report(run: Path, answers: Answers, settings: dict[str, object]) -> None:
-    rows = rows_from_outcomes(answers.outcomes, answers.seconds)
-    comparisons = compare_memories(answers.outcomes)
+def _report(run: Path, answers: Answers, metrics: Sequence[str], settings: dict[str, object]) -> None:
+    rows = rows_from_outcomes(answers.outcomes, answers.seconds, metrics)
+    comparisons = compare_memories(answers.outcomes, metrics)
     write_results(run, rows, comparisons, settings)
     write_answers(run, answers.outcomes)
     plot_results(rows, run / "results.png")
@@ -104,8 +122,8 @@ def _settings(
     return {
         "command": command,
         "run": str(run),
-        "memories": list(settings.memories),
-        "checkpoints": {m: str(path) for m in settings.memories if (path := checkpoint_of(m, run)) is not None},
+        "memories": list(settings.names),
+        "checkpoints": {m: str(path) for m in settings.names if (path := checkpoint_of(m, run)) is not None},
         "split": split,
         "items": len(tasks),
         "temperature": 0.0,

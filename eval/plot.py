@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from eval.report import metric_title
 from eval.rows import Row
 
 LABELS = {
@@ -58,16 +59,22 @@ def plot_results(rows: Sequence[Row], path: Path) -> Path:
 
 
 def _draw_scores(axes: Axes, rows: Sequence[Row]) -> None:
-    places = range(len(rows))
-    exact = [100 * row.exact_match for row in rows]
-    f1 = [100 * row.token_f1 for row in rows]
-    axes.barh(places, exact, height=0.55, color=_SKY, label="exact match")
+    places, headline = range(len(rows)), rows[0].headline
+    means = [100 * row.scores[headline] for row in rows]
+    intervals = [row.intervals[headline] for row in rows]
+    axes.barh(places, means, height=0.55, color=_SKY, label=metric_title(headline))
     axes.errorbar(
-        exact, places, xerr=_whiskers(exact, [row.exact_match_ci for row in rows]),
+        means, places, xerr=_whiskers(means, intervals),
         fmt="none", ecolor=_INK, elinewidth=1, capsize=2.5, label="95 % interval",
     )  # fmt: skip
-    axes.scatter(f1, places, marker="D", s=34, color=_ORANGE, edgecolors="white", zorder=3, label="token F1")
-    highest = max(max(f1), max(100 * row.exact_match_ci[1] for row in rows))
+    highest = max([*means, *(100 * high for _, high in intervals)])
+    if len(rows[0].scores) > 1:  # the metric after the headline one; more would hide one another
+        second = list(rows[0].scores)[1]
+        marks = [100 * row.scores[second] for row in rows]
+        axes.scatter(
+            marks, places, marker="D", s=34, color=_ORANGE, edgecolors="white", zorder=3, label=metric_title(second)
+        )
+        highest = max(highest, *marks)
     axes.set(xlim=(0, min(100, highest * 1.08 + 1)), xlabel=f"score (%), {_questions(rows)}")
     axes.set_yticks(list(places), [LABELS.get(row.memory, row.memory) for row in rows])
     axes.invert_yaxis()

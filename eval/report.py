@@ -11,9 +11,6 @@ from pathlib import Path
 
 from eval.rows import Comparison, Outcome, Row
 
-_SHORT = ("memory", "exact match %", "token F1 %", "lax %", "tokens/q", "s/q")
-_LONG = ("memory", "n", "exact match %", "token F1 %", "lax match %", "tokens", "prompt", "output", "latent", "seconds")
-
 
 def write_results(
     directory: Path, rows: Sequence[Row], comparisons: Sequence[Comparison], settings: Mapping[str, object]
@@ -31,7 +28,7 @@ def write_results(
         TypeError: a setting that JSON cannot hold; the message names its place.
     """
     results = {
-        "rows": [asdict(row) for row in rows],
+        "rows": [row_to_dict(row) for row in rows],
         "paired_tests": [comparison_to_dict(comparison) for comparison in comparisons],
         "settings": settings,
     }
@@ -55,6 +52,19 @@ def write_answers(directory: Path, outcomes: Mapping[str, Sequence[Outcome]]) ->
     return path
 
 
+def row_to_dict(row: Row) -> dict[str, object]:
+    """One flat JSON object: every metric under its own name, its interval under the name with ``_ci``."""
+    flat = asdict(row)
+    scores, intervals = flat.pop("scores"), flat.pop("intervals")
+    measured = {key: value for name in scores for key, value in ((name, scores[name]), (f"{name}_ci", intervals[name]))}
+    return {"memory": flat.pop("memory"), "n": flat.pop("n"), **measured, **flat}
+
+
+def metric_title(metric: str) -> str:
+    """As a reader knows it: ``token_f1`` is token F1."""
+    return " ".join("F1" if word == "f1" else word for word in metric.split("_"))
+
+
 def comparison_to_dict(comparison: Comparison) -> dict[str, object]:
     """One flat JSON object: names, metric, difference with interval, p-value, and the counts behind it."""
     flat = asdict(comparison)
@@ -63,8 +73,9 @@ def comparison_to_dict(comparison: Comparison) -> dict[str, object]:
 
 def markdown(rows: Sequence[Row], comparisons: Sequence[Comparison], settings: Mapping[str, object]) -> str:
     """The whole of ``results.md``."""
-    cells = [_long_cells(row) for row in rows]
-    table = _aligned([_LONG, *cells], left="| ", gap=" | ", right=" |")
+    titles = [f"{metric_title(metric)} %" for metric in rows[0].scores]
+    head = ("memory", "n", *titles, "tokens", "prompt", "output", "latent", "seconds")
+    table = _aligned([head, *map(_long_cells, rows)], left="| ", gap=" | ", right=" |")
     lines = ["# Results", "", table[0], _markdown_rule(table[0]), *table[1:], ""]
     lines += ["Intervals are of 95 %. Tokens (with latent positions) and seconds of wall clock are means a question."]
     if comparisons:
@@ -78,7 +89,8 @@ def markdown(rows: Sequence[Row], comparisons: Sequence[Comparison], settings: M
 
 def console_table(rows: Sequence[Row]) -> str:
     """The table as plain text under 80 columns: the same on a terminal, in a file and in a notebook."""
-    lines = _aligned([_SHORT, *[_short_cells(row) for row in rows]])
+    titles = [f"{metric_title(metric)} %" for metric in rows[0].scores]
+    lines = _aligned([("memory", *titles, "tokens/q", "s/q"), *map(_short_cells, rows)])
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
 
 
@@ -86,7 +98,7 @@ def comparison_line(comparison: Comparison) -> str:
     """One sentence on one paired test, for the terminal and for ``results.md``."""
     test, (low, high) = comparison.test, comparison.difference_ci
     return (
-        f"{comparison.second} against {comparison.first}, {comparison.metric.replace('_', ' ')}: "
+        f"{comparison.second} against {comparison.first}, {metric_title(comparison.metric)}: "
         f"{100 * test.difference:+.1f} points [{100 * low:+.1f}, {100 * high:+.1f}], p = {_p_value(test.p_value)} "
         f"({comparison.method}; {test.better} better, {test.worse} worse of {test.n})"
     )
@@ -108,18 +120,15 @@ def _about(outcome: Outcome) -> dict[str, object]:
 
 
 def _short_cells(row: Row) -> tuple[str, ...]:
-    exact, f1, lax = (
-        _with_interval(row.exact_match, row.exact_match_ci),
-        _percent(row.token_f1),
-        _percent(row.lax_match),
-    )
-    return row.memory, exact, f1, lax, f"{row.tokens:.0f}", f"{row.seconds:.2f}"
+    """The interval of the headline metric alone: a terminal is narrow."""
+    others = [_percent(value) for metric, value in row.scores.items() if metric != row.headline]
+    return row.memory, _with_interval(row, row.headline), *others, f"{row.tokens:.0f}", f"{row.seconds:.2f}"
 
 
 def _long_cells(row: Row) -> tuple[str, ...]:
-    scores = (_with_interval(row.exact_match, row.exact_match_ci), _with_interval(row.token_f1, row.token_f1_ci))
+    scores = [_with_interval(row, metric) for metric in row.scores]
     costs = [f"{cost:.1f}" for cost in (row.tokens, row.prompt_tokens, row.completion_tokens, row.latent_tokens)]
-    return row.memory, str(row.n), *scores, _percent(row.lax_match), *costs, f"{row.seconds:.3f}"
+    return row.memory, str(row.n), *scores, *costs, f"{row.seconds:.3f}"
 
 
 def _aligned(table: Sequence[Sequence[str]], left: str = "", gap: str = "  ", right: str = "") -> list[str]:
@@ -141,8 +150,9 @@ def _percent(value: float) -> str:
     return f"{100 * value:.1f}"
 
 
-def _with_interval(value: float, interval: tuple[float, float]) -> str:
-    return f"{_percent(value)} [{_percent(interval[0])}, {_percent(interval[1])}]"
+def _with_interval(row: Row, metric: str) -> str:
+    low, high = row.intervals[metric]
+    return f"{_percent(row.scores[metric])} [{_percent(low)}, {_percent(high)}]"
 
 
 def _p_value(value: float) -> str:

@@ -1,4 +1,7 @@
-"""From answers to the table: one row a memory, and paired comparisons between memories on the same items."""
+"""From answers to the table: one row a memory, and paired comparisons between memories on the same items.
+
+The metrics are the benchmark's own, the headline one first.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ class Outcome:
     """One item answered with one memory.
 
     Attributes:
-        score: of the answer; ``exact_match``, ``token_f1`` and ``lax_match`` are what a row needs.
+        score: of the answer, in every metric of the benchmark.
         accepted: the accepted answers, for reading errors later.
         prompt_tokens: over all agents, without the latent positions.
         latent_tokens: latent positions over all agents.
@@ -59,6 +62,8 @@ class Row:
     """One memory's line of the table. Scores are means in [0, 1], intervals of 95 %, costs are means over questions.
 
     Attributes:
+        scores: mean of each metric, the headline one first.
+        intervals: of each mean: Wilson's where all scores are 0 or 1, a bootstrap over items otherwise.
         tokens: positions a question: prompt, completion and latents together.
         seconds: wall clock a question (``seconds_total / n``), episodes running concurrently.
         seconds_total: wall clock of the whole row.
@@ -66,11 +71,8 @@ class Row:
 
     memory: str
     n: int
-    exact_match: float
-    exact_match_ci: Interval
-    token_f1: float
-    token_f1_ci: Interval
-    lax_match: float
+    scores: Mapping[str, float]
+    intervals: Mapping[str, Interval]
     tokens: float
     prompt_tokens: float
     completion_tokens: float
@@ -78,13 +80,18 @@ class Row:
     seconds: float
     seconds_total: float
 
+    @property
+    def headline(self) -> str:
+        """The metric that the row is about."""
+        return next(iter(self.scores))
+
 
 @dataclass(frozen=True)
 class Comparison:
     """``second`` against ``first`` in one metric.
 
-    ``difference_ci`` is the 95 % interval of ``test.difference``: Bonett and Price's for exact match, a bootstrap over
-    items for graded scores.
+    ``difference_ci`` is the 95 % interval of ``test.difference``: Bonett and Price's where all scores are 0 or 1, a
+    bootstrap over items for graded ones.
     """
 
     first: str
@@ -111,13 +118,14 @@ def outcome_of(trajectory: Trajectory) -> Outcome:
 
 
 def rows_from_outcomes(
-    outcomes: Mapping[str, Sequence[Outcome]], seconds: Mapping[str, float], seed: int = 0
+    outcomes: Mapping[str, Sequence[Outcome]], seconds: Mapping[str, float], metrics: Sequence[str], seed: int = 0
 ) -> list[Row]:
     """One row a memory, in the order of ``outcomes``.
 
     Args:
         outcomes: memory name to its answers.
         seconds: memory name to the wall clock of answering all of them.
+        metrics: of the benchmark, the headline one first.
         seed: of the bootstrap.
 
     Raises:
@@ -126,41 +134,70 @@ def rows_from_outcomes(
     missing = sorted(set(outcomes) - set(seconds))
     if missing:
         raise ValueError(f"no wall clock for {', '.join(missing)}: give seconds for every memory in outcomes")
-    return [_row(memory, found, seconds[memory], seed) for memory, found in outcomes.items()]
+    empty = [memory for memory, found in outcomes.items() if not found]
+    if empty:
+        raise ValueError(f"memory {empty[0]} has no answers to report")
+    graded = _graded(outcomes, metrics)
+    return [_row(memory, found, seconds[memory], metrics, graded, seed) for memory, found in outcomes.items()]
 
 
 def compare_memories(
-    outcomes: Mapping[str, Sequence[Outcome]], pairs: Iterable[tuple[str, str]] = PAIRS, seed: int = 0
+    outcomes: Mapping[str, Sequence[Outcome]],
+    metrics: Sequence[str],
+    pairs: Iterable[tuple[str, str]] = PAIRS,
+    seed: int = 0,
 ) -> list[Comparison]:
-    """Paired tests for those ``pairs`` of which both sides were evaluated: exact match, then token F1.
+    """Paired tests for those ``pairs`` of which both sides were evaluated: in the headline metric and in graded ones.
 
     p-values are not adjusted for the number of comparisons.
 
     Raises:
         ValueError: two memories that answered different tasks.
     """
-    found = []
-    for first, second in pairs:
-        if first in outcomes and second in outcomes:
-            found += [_compare(outcomes, first, second, metric, seed) for metric in ("exact_match", "token_f1")]
-    return found
+    graded = _graded(outcomes, metrics)
+    tested = [metric for metric in metrics if metric == metrics[0] or metric in graded]
+    return [
+        _compare(outcomes, first, second, metric, metric in graded, seed)
+        for first, second in pairs
+        if first in outcomes and second in outcomes
+        for metric in tested
+    ]
 
 
-def _row(memory: str, outcomes: Sequence[Outcome], seconds: float, seed: int) -> Row:
-    if not outcomes:
-        raise ValueError(f"memory {memory} has no answers to report")
-    exact, f1 = _scores(memory, outcomes, "exact_match"), _scores(memory, outcomes, "token_f1")
+def shared_metrics(outcomes: Mapping[str, Sequence[Outcome]], metrics: Sequence[str]) -> tuple[str, ...]:
+    """Those of ``metrics`` that every answer was scored in: of a mixture of benchmarks, what they have in common."""
+    scores = [outcome.score for found in outcomes.values() for outcome in found]
+    return tuple(metric for metric in metrics if all(metric in score for score in scores))
+
+
+def _graded(outcomes: Mapping[str, Sequence[Outcome]], metrics: Sequence[str]) -> frozenset[str]:
+    """Metrics in which some answer of some memory scored neither 0 nor 1."""
+    scores = [outcome.score for found in outcomes.values() for outcome in found]
+    return frozenset(metric for metric in metrics if any(score.get(metric, 0) not in (0, 1) for score in scores))
+
+
+def _row(
+    memory: str,
+    outcomes: Sequence[Outcome],
+    seconds: float,
+    metrics: Sequence[str],
+    graded: frozenset[str],
+    seed: int,
+) -> Row:
+    values = {metric: list(_scores(memory, outcomes, metric).values()) for metric in metrics}
     prompt = fmean(outcome.prompt_tokens for outcome in outcomes)
     completion = fmean(outcome.completion_tokens for outcome in outcomes)
     latent = fmean(outcome.latent_tokens for outcome in outcomes)
     return Row(
         memory=memory,
         n=len(outcomes),
-        exact_match=fmean(exact.values()),
-        exact_match_ci=wilson_interval(sum(value == 1 for value in exact.values()), len(exact)),
-        token_f1=fmean(f1.values()),
-        token_f1_ci=_mean_interval(list(f1.values()), seed, widest=(0.0, 1.0)),
-        lax_match=fmean(_scores(memory, outcomes, "lax_match").values()),
+        scores={metric: fmean(found) for metric, found in values.items()},
+        intervals={
+            metric: _mean_interval(found, seed, widest=(0.0, 1.0))
+            if metric in graded
+            else wilson_interval(int(sum(found)), len(found))
+            for metric, found in values.items()
+        },
         tokens=prompt + completion + latent,
         prompt_tokens=prompt,
         completion_tokens=completion,
@@ -170,25 +207,23 @@ def _row(memory: str, outcomes: Sequence[Outcome], seconds: float, seed: int) ->
     )
 
 
-def _compare(outcomes: Mapping[str, Sequence[Outcome]], first: str, second: str, metric: str, seed: int) -> Comparison:
+def _compare(
+    outcomes: Mapping[str, Sequence[Outcome]], first: str, second: str, metric: str, graded: bool, seed: int
+) -> Comparison:
     one, two = (_scores(memory, outcomes[memory], metric) for memory in (first, second))
     if one.keys() != two.keys():
         odd = sorted(one.keys() ^ two.keys())[0]
         raise ValueError(f"{first} and {second} answered different tasks ({odd} for one): evaluate both on the same")
     before, after = list(one.values()), [two[task_id] for task_id in one]
-    test, method, interval = _paired_test(before, after, binary=metric == "exact_match", seed=seed)
-    return Comparison(first, second, metric, method, test, interval)
-
-
-def _paired_test(
-    before: Sequence[float], after: Sequence[float], binary: bool, seed: int
-) -> tuple[PairedTest, str, Interval]:
-    if binary:
-        test = mcnemar_exact(before, after)
-        return test, "exact McNemar", paired_difference_interval(test.better, test.worse, test.n)
-    differences = [b - a for a, b in zip(before, after, strict=True)]
-    interval = _mean_interval(differences, seed, widest=(-1.0, 1.0))
-    return paired_permutation(before, after, seed), "paired permutation", interval
+    if graded:
+        differences = [b - a for a, b in zip(before, after, strict=True)]
+        interval = _mean_interval(differences, seed, widest=(-1.0, 1.0))
+        return Comparison(
+            first, second, metric, "paired permutation", paired_permutation(before, after, seed), interval
+        )
+    test = mcnemar_exact(before, after)
+    interval = paired_difference_interval(test.better, test.worse, test.n)
+    return Comparison(first, second, metric, "exact McNemar", test, interval)
 
 
 def _scores(memory: str, outcomes: Sequence[Outcome], metric: str) -> dict[str, float]:

@@ -101,7 +101,7 @@ class DecisionCache:
         """Positions whose keys and values are kept: the query and the bank's keys so far."""
         return 0 if self._cache is None else int(self._cache.get_seq_length())
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def logits(self, keys: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
         """YES and NO logits ``[2]`` of one decision.
 

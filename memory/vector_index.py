@@ -27,6 +27,10 @@ RESCORED = 32
 """Candidates of the approximate search that are scored again with the full vectors (ours)."""
 
 
+SCANNED = 8192
+"""Codes that a query is compared with at least: cells of a small set are few and hold little (ours)."""
+
+
 class VectorIndex:
     """Ids to unit vectors, with search and removal.
 
@@ -38,10 +42,10 @@ class VectorIndex:
     Args:
         dim: width of the vectors.
         exact_below: the set size from which on search is approximate (ours).
-        probes: cells that a query looks into (ours).
+        probes: cells that a query looks into at least (ours).
     """
 
-    def __init__(self, dim: int, exact_below: int = 4096, probes: int = 24) -> None:
+    def __init__(self, dim: int, exact_below: int = 16384, probes: int = 24) -> None:
         if exact_below < POINTS_PER_CELL:
             raise ValueError(f"VectorIndex: exact_below is {exact_below}, it must be at least {POINTS_PER_CELL}")
         self.dim = dim
@@ -95,6 +99,7 @@ class VectorIndex:
         queries = unit_vectors(queries, self.dim)
         if self._cells is None:
             return [self._table.nearest(query, k) for query in queries]
+        self._cells.nprobe = max(self.probes, SCANNED * self._cells.nlist // len(self))
         _, found = self._cells.search(queries, max(4 * k, RESCORED))
         return [self._rescored(query, ids[ids >= 0], k) for query, ids in zip(queries, found, strict=True)]
 
@@ -130,7 +135,6 @@ class VectorIndex:
         cells: Any = faiss.index_factory(self.dim, f"IVF{count},SQ8", faiss.METRIC_INNER_PRODUCT)
         cells.cp.niter = 6
         cells.cp.max_points_per_centroid = POINTS_PER_CELL
-        cells.nprobe = self.probes
         sample = ids[:: max(1, len(ids) // (count * POINTS_PER_CELL))]
         cells.train(self._table.rows(sample))
         cells.set_direct_map_type(faiss.DirectMap.Hashtable)  # type: ignore[attr-defined]

@@ -63,6 +63,36 @@ def test_train_leaves_what_the_readme_says_and_eval_reads_it(config: Path, capsy
     assert "latentmem_untrained" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("name", "init_args", "metrics"),
+    [
+        ("data.bigcodebench.BigCodeBench", {"source": "sample"}, ["passed"]),
+        ("data.pddl.benchmark.PDDLGames", {"max_steps": 20}, ["success", "progress", "grounding"]),
+    ],
+)
+def test_a_run_is_evaluated_on_a_benchmark_that_it_was_not_trained_on(
+    config: Path, name: str, init_args: dict[str, object], metrics: list[str]
+) -> None:
+    run = train(["--config", str(config), "--data.lmpo.steps", "1"]).run_directory
+    held_out = config.with_name("held_out.yaml")
+    held_out.write_text(yaml.safe_dump({"benchmark": {"class_path": name, "init_args": init_args}}), encoding="utf-8")
+    evaluate(["--config", str(held_out), "--run", str(run), "--memories", "none,latentmem", "--limit", "2"])
+    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
+    assert [row["memory"] for row in results["rows"]] == ["none", "latentmem"]
+    assert all(0 <= row[metric] <= 1 for row in results["rows"] for metric in metrics)
+    assert not {"exact_match", "token_f1"} & results["rows"][0].keys()
+    assert results["settings"]["benchmark"] in ("bigcodebench", "pddl_generated")
+
+
+def test_a_run_is_evaluated_with_agents_that_it_was_not_trained_with(config: Path) -> None:
+    run = train(["--config", str(config), "--data.lmpo.steps", "1"]).run_directory
+    evaluate(["--run", str(run), "--mas", "rollout.mas.camel.CAMEL", "--memories", "none,latentmem", "--limit", "2"])
+    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
+    assert (results["settings"]["mas"], len(results["rows"])) == ("camel", 2)
+    calls = [record for record in read_trace(run / "eval_trace.jsonl") if isinstance(record, TracedCall)]
+    assert {line.latent_tokens for line in calls if line.phase == "eval/latentmem"} == {2}
+
+
 def test_tensorboard_has_every_figure(config: Path) -> None:
     run = train(["--config", str(config), "--data.benchmark.source", "sample"]).run_directory
     events = EventAccumulator(str(run))
@@ -125,7 +155,7 @@ def test_stages_can_be_skipped(config: Path) -> None:
     with pytest.raises(ValueError, match="unknown memory 'latent'"):  # before the first row is answered
         evaluate(["--run", str(run), "--memories", "[none, latent]", "--limit", "2"])
     assert not (run / "eval_trace.jsonl").exists()
-    evaluate(["--run", str(run), "--memories", "[none, text]", "--limit", "2"])
+    evaluate(["--run", str(run), "--memories", "none,text", "--limit", "2"])
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ from data.pddl.planner import plan
 from data.pddl.syntax import Atom, Domain, Problem, parse_domain, parse_problem
 
 SHORTEST = 4  # steps of a plan below which a problem is no task (ours)
+IN_VAIN = 1000
+"""So many drafts that give no problem end the search (ours)."""
 SPLITS = ("train", "validation", "test")
 _SHARE = {"train": range(6), "validation": range(6, 8), "test": range(8, 10)}  # of ten parts of all problems
 
@@ -52,13 +54,15 @@ def load_domain(game: Game) -> Domain:
 def generate(game: Game, split: str, seed: int, longest: int = 30) -> Iterator[Generated]:
     """An endless sequence of distinct problems of ``split``, each won by its plan in 4 to ``longest`` steps.
 
-    Raises ``ValueError`` for an unknown split.
+    Raises ``ValueError`` for an unknown split, and after so many drafts in vain that ``longest`` must be too few.
     """
     if split not in _SHARE:
         raise ValueError(f"unknown split {split!r}; there are {', '.join(_SHARE)}")
     random = Random(f"{seed}/{game}/{split}")
     seen: set[str] = set()
-    while True:
+    in_vain = 0
+    while in_vain < IN_VAIN:
+        in_vain += 1
         text = pddl_text(game, _DRAFTS[game](random))
         if text in seen or not belongs(text, split):
             continue
@@ -66,7 +70,12 @@ def generate(game: Game, split: str, seed: int, longest: int = 30) -> Iterator[G
         problem = parse_problem(text, load_domain(game), f"a generated {game} problem")
         found = plan(ground(problem), longest, max_states=1000)
         if found is not None and len(found) >= SHORTEST:
+            in_vain = 0
             yield Generated(problem, text, found)
+    raise ValueError(
+        f"none of {IN_VAIN} drafts of {game} in a row was new and won in {SHORTEST} to {longest} steps; "
+        "give data.benchmark max_steps: 30 or more"
+    )
 
 
 def belongs(text: str, split: str) -> bool:

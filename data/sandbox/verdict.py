@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import signal
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,7 +110,7 @@ def _hold(report: dict[str, Any], expectation: Expectation, result: SandboxResul
 
 
 def _ending(result: SandboxResult) -> str:
-    if result.timed_out:
+    if result.timed_out or result.signal == signal.SIGXCPU:
         return "out of time"
     if result.truncated or result.exceeded:
         return f"used more {result.exceeded or 'output'} than it may"

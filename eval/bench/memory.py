@@ -69,7 +69,7 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--spread", type=float, default=0.8)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(argv)
-    sizes = [size for size in (1000, 10_000, 100_000, 1_000_000) if size <= args.entries]
+    sizes = [size for size in (1000, 10_000, 20_000, 100_000, 1_000_000) if size <= args.entries]
     print("synthetic vectors; insertion includes training the index, exact is a scan of the same store", flush=True)
     measured = grow(Cloud(args.centres, args.spread, args.seed), sizes, args.queries)
     print_result(

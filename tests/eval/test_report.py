@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from eval.report import comparison_line, console_table, markdown, write_answers, write_results, write_text
+from eval.report import (
+    comparison_line,
+    console_table,
+    markdown,
+    row_to_dict,
+    write_answers,
+    write_results,
+    write_text,
+)
 from eval.rows import MEMORIES, Outcome, Row, compare_memories, rows_from_outcomes
 
 SETTINGS = {
@@ -35,8 +43,9 @@ def answers(exact: list[int]) -> list[Outcome]:
 
 
 OUTCOMES = {"none": answers([0] * 10 + [1] * 2), "latentmem": answers([1] * 10 + [0] * 2)}
-ROWS = rows_from_outcomes(OUTCOMES, {"none": 6.0, "latentmem": 12.0})
-COMPARISONS = compare_memories(OUTCOMES)
+METRICS = ("exact_match", "token_f1", "lax_match")
+ROWS = rows_from_outcomes(OUTCOMES, {"none": 6.0, "latentmem": 12.0}, METRICS)
+COMPARISONS = compare_memories(OUTCOMES, METRICS)
 
 
 def test_results_json_holds_what_a_reader_relies_on(tmp_path: Path) -> None:
@@ -78,9 +87,9 @@ def test_markdown_without_tests_or_command_has_no_empty_chapters() -> None:
 
 
 def test_console_table_is_plain_aligned_and_narrow() -> None:
-    rows = [
-        Row(memory, 150, 0.4, (0.3, 0.5), 0.5, (0.4, 0.6), 0.6, 1486, 1400, 70, 16, 0.25, 37) for memory in MEMORIES
-    ]
+    scores = dict(zip(METRICS, (0.4, 0.5, 0.6), strict=True))
+    intervals = {metric: (value - 0.1, value + 0.1) for metric, value in scores.items()}
+    rows = [Row(memory, 150, scores, intervals, 1486, 1400, 70, 16, 0.25, 37) for memory in MEMORIES]
     lines = console_table(rows).splitlines()
     assert len({len(line) for line in lines}) == 1
     assert len(lines[0]) <= 80
@@ -89,8 +98,15 @@ def test_console_table_is_plain_aligned_and_narrow() -> None:
     assert lines[2].split()[1:] == ["40.0", "[30.0,", "50.0]", "50.0", "60.0", "1486", "0.25"]
 
 
+def test_another_benchmark_has_its_own_columns() -> None:
+    row = Row("none", 40, {"passed": 0.25}, {"passed": (0.14, 0.4)}, 900, 800, 100, 0, 1.5, 60)
+    assert console_table([row]).splitlines()[0].split() == ["memory", "passed", "%", "tokens/q", "s/q"]
+    assert "| none   | 40 | 25.0 [14.0, 40.0] |" in markdown([row], [], {})
+    assert row_to_dict(row)["passed_ci"] == (0.14, 0.4)
+
+
 def test_comparison_line_keeps_a_tiny_p_readable() -> None:
-    many = compare_memories({"none": answers([0] * 60), "latentmem": answers([1] * 60)})
+    many = compare_memories({"none": answers([0] * 60), "latentmem": answers([1] * 60)}, METRICS)
     assert "p = 1.7e-18" in comparison_line(many[0])
 
 
