@@ -96,6 +96,13 @@ class MemoryCLI(LightningCLI):
             self.config.ckpt_path = str(latest / "checkpoints" / "last.ckpt")
         _check_file(self.config.ckpt_path)
 
+    def instantiate_classes(self) -> None:
+        """A class that refuses its settings ends the start like an unknown key does, without a traceback."""
+        try:
+            super().instantiate_classes()
+        except ValueError as error:
+            self.parser.error(f"{error}\n(JSONARGPARSE_DEBUG=1 shows where this was raised)", error)
+
     def instantiate_trainer(self, **kwargs: Any) -> L.Trainer:
         """TensorBoard into the run directory unless the config has a logger of its own."""
         if self.config_init["trainer"].get("logger") in (None, True):

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from data.assets import resolve_model
+from data.bounds import check_at_least
 from data.task import Benchmark, Task
 from memory.memory import Agent
 from rollout.admission import AskedSummary, Variant, asked_admission
@@ -57,13 +58,17 @@ class MagenticTeams:
     Attributes:
         mas: the team that every seat is taken by; its ``max_steps`` is for running alone.
         engine: started by the first episode.
-        model: name or path of the model whose tokenizer and chat template are the engine's.
+        model: name or path of the model whose tokenizer and chat template are the engine's; not looked at with an
+            engine that takes text only.
         benchmark: scores answers.
         teams: K (paper: 3).
         max_steps: of each team (paper: 30).
         summary: length of the keys (paper: short).
         sampling: of all calls.
         transcript_characters: of each team that the aggregator reads, the end (ours).
+
+    Raises:
+        ValueError: no team, no step, no character.
     """
 
     mas: MagenticOne
@@ -76,6 +81,15 @@ class MagenticTeams:
     sampling: TeamSampling = field(default_factory=TeamSampling)
     transcript_characters: int = 4000
 
+    def __post_init__(self) -> None:
+        check_at_least(
+            1,
+            "teams.init_args",
+            teams=self.teams,
+            max_steps=self.max_steps,
+            transcript_characters=self.transcript_characters,
+        )
+
     async def episode(
         self, task: Task, member: int, seed: int, variant: Variant, controller: MakeAdmission | None = None
     ) -> TeamsEpisode:
@@ -85,7 +99,8 @@ class MagenticTeams:
             EngineError: a call that could not be answered; ``ValueError`` for ``lts`` without ``controller``.
         """
         await self.engine.start()
-        calls = TeamCalls(self.engine, chat_tokenizer(self.model), task, member, seed, self.sampling)
+        tokenizer = None if self.engine.text_only else chat_tokenizer(self.model)
+        calls = TeamCalls(self.engine, tokenizer, task, member, seed, self.sampling)
         return await run_teams(
             task,
             [MagenticTeam(self.mas, calls) for _ in range(self.teams)],

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
+from data.bounds import check_at_least
 from rollout.api_key import ApiKey
 from rollout.engine import Completion, EngineDiedError, EngineError, Request, check_completion, check_text_request
 from rollout.open_calls import OpenCalls
@@ -32,7 +34,8 @@ class OpenAIEngine:
         structure_attempts: at an answer that is held to a structure (ours).
 
     Raises:
-        ValueError: the variable is not set.
+        ValueError: the variable is not set; a URL with a password or a query, which saved configs would show; a number
+            that means nothing.
     """
 
     text_only = True
@@ -46,6 +49,10 @@ class OpenAIEngine:
         timeout_s: float = 600.0,
         structure_attempts: int = 3,
     ) -> None:
+        check_at_least(0, "engine.init_args", max_retries=max_retries)
+        check_at_least(1, "engine.init_args", timeout_s=timeout_s, structure_attempts=structure_attempts)
+        if base_url is not None:
+            _check_base_url(base_url)
         self.model = model
         self.base_url = base_url
         self.api_key = ApiKey(api_key_env) if api_key_env else None
@@ -113,6 +120,17 @@ class OpenAIEngine:
             return f"the API refused {where} (HTTP {status})"
         said = self.api_key.redact(str(error)) if self.api_key else str(error)
         return f"the API failed or refused the call, up to {self.max_retries} retries included ({said[:_SHOWN]})"
+
+
+def _check_base_url(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.username or parts.password or parts.query:
+        raise ValueError(
+            "engine.init_args.base_url holds a user, a password or a query, which saved configs would show; "
+            "give the plain address, and the key by api_key_env"
+        )
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"engine.init_args.base_url is {url!r}; give http(s)://host/v1")
 
 
 def _completion(request: Request, answer: Any, wall_s: float, retries: int) -> Completion:

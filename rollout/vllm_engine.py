@@ -11,9 +11,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from data.assets import resolve_model
+from data.bounds import check_at_least, check_share
 from rollout.completions_api import structure_fields
 from rollout.engine import (
     Completion,
+    Dtype,
     EngineDiedError,
     EngineError,
     Request,
@@ -47,6 +49,9 @@ class VLLMEngine:
         kv_cache_gib: cache size on a CPU (on a GPU, vLLM's ``gpu_memory_utilization`` rules).
         gpu_memory_utilization: share of the GPU that vLLM takes; the trainer needs the rest.
         cpu_threads: OpenMP threads of vLLM's process on a CPU; ``None``: all cores but one, which feeds the engine.
+
+    Raises:
+        ValueError: a size that means nothing, with its key.
     """
 
     text_only = False
@@ -54,13 +59,18 @@ class VLLMEngine:
     def __init__(
         self,
         model: str,
-        dtype: str = "bfloat16",
+        dtype: Dtype = "bfloat16",
         max_model_len: int = 14336,  # paper, LatentMem Table 3: 10,240 for the prompt and 4,096 for the response
         max_num_seqs: int = 64,
         kv_cache_gib: int = 2,
         gpu_memory_utilization: float = 0.5,
         cpu_threads: int | None = None,
     ) -> None:
+        check_at_least(2, "engine.init_args", max_model_len=max_model_len)  # a prompt and a response
+        check_at_least(1, "engine.init_args", max_num_seqs=max_num_seqs, kv_cache_gib=kv_cache_gib)
+        if cpu_threads is not None:
+            check_at_least(1, "engine.init_args", cpu_threads=cpu_threads)
+        check_share("engine.init_args", gpu_memory_utilization=gpu_memory_utilization)
         self.model = model
         self.dtype = dtype
         self.max_model_len = max_model_len

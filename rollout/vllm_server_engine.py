@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from data.assets import resolve_model
+from data.bounds import check_at_least
 from rollout.api_key import ApiKey
 from rollout.completions_api import completion_body, completion_of
 from rollout.engine import (
@@ -68,7 +69,7 @@ class VLLMServerEngine:
         api_key_env: NAME of the environment variable with the servers' key, if they ask for one.
 
     Raises:
-        ValueError: URLs or a variable that mean nothing.
+        ValueError: URLs, a variable or a number that mean nothing.
     """
 
     text_only = False
@@ -81,6 +82,8 @@ class VLLMServerEngine:
         timeout_s: float = 1800.0,
         api_key_env: str | None = None,
     ) -> None:
+        check_at_least(0, "engine.init_args", max_retries=max_retries)
+        check_at_least(1, "engine.init_args", timeout_s=timeout_s)
         self.model = model
         self.replicas = Replicas(urls)
         self.max_retries = max_retries
