@@ -22,7 +22,7 @@ from lightning.pytorch.core.optimizer import LightningOptimizer
 from torch import nn
 from torch.optim.lr_scheduler import LambdaLR
 
-from data.bounds import check_at_least
+from data.bounds import check_at_least, check_metric
 from data.datamodule import TaskDataModule
 from data.stage_batch import StageBatch
 from data.task import Task
@@ -256,6 +256,10 @@ class LTS(L.LightningModule):
         """Refuse what would fail later."""
         if self.trainer.world_size > 1:
             raise ValueError("LTS trains on one device: each process would play episodes of its own; set devices: 1")
+        data = self.trainer.datamodule  # type: ignore[attr-defined]
+        if isinstance(data, TaskDataModule):
+            benchmark = data.benchmark
+            check_metric("model.reinforce.reward", self.reinforce.reward, benchmark.name, benchmark.metrics)
 
     def teardown(self, stage: str) -> None:
         """Close the teams and stop the event loop."""

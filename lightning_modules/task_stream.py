@@ -20,6 +20,7 @@ import torch
 from transformers import AutoTokenizer
 
 from data.assets import resolve_model
+from data.bounds import check_metric
 from data.datamodule import TaskDataModule
 from data.stream import StreamBatch
 from data.trajectory import Trajectory
@@ -135,6 +136,9 @@ class TaskStream(L.LightningModule):
                 "model.memory is CoMem, but trainer.callbacks has none of its mechanisms: it would learn nothing; "
                 "list them as configs/train/comem.yaml does"
             )
+        if self.comem is not None:
+            reward = self.comem.settings.reward
+            check_metric("model.memory.settings.reward", reward, data.benchmark.name, data.benchmark.metrics)
         folder = self.trainer.log_dir
         self.runner = EpisodeRunner(
             self.engine,

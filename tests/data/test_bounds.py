@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from data.bounds import check_at_least, check_share
+from data.bounds import check_at_least, check_metric, check_share
 
 
 @pytest.mark.parametrize("value", [1, 1.0, 7, math.inf])
@@ -28,3 +28,16 @@ def test_a_share_is_above_0_and_at_most_1(value: float) -> None:
 def test_what_is_no_share_is_refused_by_key(value: float) -> None:
     with pytest.raises(ValueError, match=r"^engine\.init_args\.gpu_memory_utilization is .* above 0 and at most 1$"):
         check_share("engine.init_args", gpu_memory_utilization=value)
+
+
+def test_a_metric_is_one_of_the_benchmarks() -> None:
+    check_metric("lmpo.reward", "token_f1", "sample", ("exact_match", "token_f1"))
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"), [("exact-match", "did you mean 'exact_match'?"), ("bleu", "it has exact_match, token_f1")]
+)
+def test_another_metric_is_refused_with_what_there_is(given: str, hint: str) -> None:
+    said = f"lmpo.reward is {given!r}, which is no score of benchmark 'sample'; {hint}"
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
+        check_metric("lmpo.reward", given, "sample", ("exact_match", "token_f1"))

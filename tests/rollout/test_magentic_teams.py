@@ -234,3 +234,12 @@ def test_other_failures_are_not_repeated(tokenizer: PreTrainedTokenizerBase) -> 
     with pytest.raises(EngineDiedError):
         ask(dead, Choices(("YES",)), tokenizer)
     assert len(free.seeds) == len(dead.seeds) == 1
+
+
+def test_an_engine_of_text_plays_without_the_models_tokenizer() -> None:
+    engine = WatchedEngine(ReplayEngine(script=reply), text_only=True)
+    mas = MagenticOne(TaskTools(corpus=CORPUS, python=False, max_characters=400, results=2))
+    teams = MagenticTeams(mas, engine, "no such model", BENCHMARK)
+    played = asyncio.run(teams.episode(TASK, 0, 7, "add_all"))
+    assert played.answer == episode("add_all").answer == "Riverside Gym\nThe Yard"
+    assert {request.prompt_ids for request in engine.asked} == {None}
