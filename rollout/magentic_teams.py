@@ -46,9 +46,10 @@ class MagenticTeam(Team):
         async def act(agent: Agent, messages: Sequence[Message], structure: Structure | None = None) -> str:
             return await self._calls(seat.team, agent, messages, structure)
 
-        answer = await self._mas.work(task, act, seat)
-        seat.spend(self._calls.tokens[seat.team])
-        return answer
+        try:
+            return await self._mas.work(task, act, seat)
+        finally:
+            seat.spend(self._calls.tokens[seat.team])  # of a team that failed too
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,8 @@ class MagenticTeams:
         """One episode. What chance decides in one team depends on ``seed`` and the bank that it saw.
 
         Raises:
-            EngineError: a call that could not be answered; ``ValueError`` for ``lts`` without ``controller``.
+            EngineDiedError: nobody can be served; ``ValueError`` for ``lts`` without ``controller``. A call that could not
+                be answered costs its team.
         """
         await self.engine.start()
         tokenizer = None if self.engine.text_only else chat_tokenizer(self.model)
