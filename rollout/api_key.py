@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True)
@@ -42,3 +43,13 @@ class ApiKey:
     def redact(self, text: str) -> str:
         """``text`` with the variable's name wherever the key stood."""
         return text.replace(self.read(), f"${self.variable}")
+
+
+def check_no_secret(setting: str, url: str) -> None:
+    """Raises ``ValueError``, which does not show it, for a ``url`` with a user, a password or a query."""
+    parts = urlsplit(url)
+    if parts.username or parts.password or parts.query:
+        raise ValueError(
+            f"{setting} holds a user, a password or a query, which saved configs would show; "
+            "give the plain address, and the name of the variable with the key beside it"
+        )

@@ -97,8 +97,8 @@ class MagenticTeams:
         """One episode. What chance decides in one team depends on ``seed`` and the bank that it saw.
 
         Raises:
-            EngineDiedError: nobody can be served; ``ValueError`` for ``lts`` without ``controller``. A call that could not
-                be answered costs its team.
+            EngineDiedError: nobody can be served. A call that could not be answered costs its team.
+            ValueError: ``lts`` without ``controller``.
         """
         await self.engine.start()
         tokenizer = None if self.engine.text_only else chat_tokenizer(self.model)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
-from rollout.api_key import ApiKey
+from rollout.api_key import ApiKey, check_no_secret
 from rollout.tools.bm25 import BM25, words
 from rollout.tools.corpus import Document, load_corpus
 from rollout.tools.tool import ToolResult, complaint, object_schema
@@ -97,6 +97,7 @@ class WebSearch:
         fields: tuple[str, str, str] = ("title", "url", "description"),
         limits: WebLimits = WebLimits(),
     ) -> None:
+        check_no_secret("url", url)
         self.url = url
         self.key = ApiKey(key_variable, "key_variable")
         self.key_header = key_header
