@@ -41,6 +41,7 @@ def teams(**settings: Any) -> MagenticTeams:
         (VLLMEngine, "engine", "max_num_seqs", 0, "at least 1"),
         (VLLMEngine, "engine", "kv_cache_gib", -2, "at least 1"),
         (VLLMEngine, "engine", "cpu_threads", 0, "at least 1"),
+        (VLLMEngine, "engine", "tensor_parallel_size", 0, "at least 1"),
         (VLLMEngine, "engine", "gpu_memory_utilization", 45, "above 0 and at most 1"),
         (TransformersEngine, "engine", "max_model_len", -1, "at least 2"),
         (TransformersEngine, "engine", "max_batch", 0, "at least 1"),
