@@ -271,6 +271,7 @@ def test_on_a_gpu_only_what_vllm_has_a_setting_for_and_nothing_of_the_cpus(
     from vllm import AsyncEngineArgs
     from vllm.platforms import current_platform
 
+    monkeypatch.delenv("VLLM_CPU_KVCACHE_SPACE", raising=False)
     monkeypatch.setattr(type(current_platform), "is_cpu", lambda self: False)
     engine = VLLMEngine(str(tiny_model_dir), gpu_memory_utilization=0.4, tensor_parallel_size=2)
     arguments = engine.arguments()
