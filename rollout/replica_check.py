@@ -63,7 +63,7 @@ async def _model_card(client: httpx.AsyncClient, url: str, names: frozenset[str]
     response = await client.get(f"{url}/v1/models", timeout=CHECK_TIMEOUT_S)
     answer = _answer(response)
     cards = answer.get("data") if isinstance(answer, dict) else None
-    if not isinstance(cards, list) or not all("id" in card and "max_model_len" in card for card in cards):
+    if not isinstance(cards, list) or not all({"id", "max_model_len"} <= card.keys() for card in cards):
         raise EngineError(f"{response.url.path} does not list models as vLLM does; is this a vLLM server?")
     for card in cards:
         if names & {card["id"], card.get("root")}:
