@@ -52,7 +52,8 @@ class OpenAIEngine:
         limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens",
     ) -> None:
         check_at_least(0, "engine.init_args", max_retries=max_retries)
-        check_at_least(1, "engine.init_args", timeout_s=timeout_s, structure_attempts=structure_attempts)
+        check_at_least(1, "engine.init_args", structure_attempts=structure_attempts)
+        check_at_least(0.001, "engine.init_args", timeout_s=timeout_s)
         if base_url is not None:
             _check_base_url(base_url)
         self.model = model

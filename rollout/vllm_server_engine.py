@@ -85,7 +85,7 @@ class VLLMServerEngine:
         api_key_env: str | None = None,
     ) -> None:
         check_at_least(0, "engine.init_args", max_retries=max_retries, outage_s=outage_s)
-        check_at_least(1, "engine.init_args", timeout_s=timeout_s)
+        check_at_least(0.001, "engine.init_args", timeout_s=timeout_s)
         self.model = model
         self.replicas = Replicas(urls)
         self.max_retries = max_retries
