@@ -6,6 +6,7 @@ import re
 import pytest
 
 from data.bounds import check_at_least, check_metric, check_share
+from data.datamodule import StageSettings
 
 
 @pytest.mark.parametrize("value", [1, 1.0, 7, math.inf])
@@ -41,3 +42,9 @@ def test_another_metric_is_refused_with_what_there_is(given: str, hint: str) -> 
     said = f"lmpo.reward is {given!r}, which is no score of benchmark 'sample'; {hint}"
     with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
         check_metric("lmpo.reward", given, "sample", ("exact_match", "token_f1"))
+
+
+@pytest.mark.parametrize(("name", "value"), [("batch_size", 0), ("epochs", -1.0), ("steps", -2), ("tasks", -1)])
+def test_a_stage_that_cannot_be_is_refused(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=rf"^data\.<stage>\.{name} is {value}; it must be at least"):
+        StageSettings(**{name: value})  # type: ignore[arg-type]

@@ -466,4 +466,5 @@ def test_an_engine_of_text_needs_no_tokenizer(loop: EventLoopThread) -> None:
     runner = EpisodeRunner(engine, AutoGen(), None, embed, Facts(), RolloutSettings(max_tokens=16), loop=loop)
     assert [made.failure for made in runner.run(TASKS, 1, PHASE, FixedMemory(text="Lima was right."))] == [None] * 4
     assert all(request.prompt_ids is None and request.messages for request in engine.asked)
+    assert engine.asked[0].messages is not None
     assert "Lima was right." in engine.asked[0].messages[-1].content
