@@ -10,6 +10,7 @@ from typing import TypeVar
 import lightning as L
 import torch
 
+from data.bounds import check_at_least
 from data.environment import WorldBenchmark
 from data.epoch_loader import EpochLoader, EpochSettings
 from data.stage_batch import StageBatch, StageName
@@ -34,6 +35,10 @@ class StageSettings:
     epochs: float = 1.0
     steps: int | None = None
     tasks: int | None = None
+
+    def __post_init__(self) -> None:
+        check_at_least(1, "data.<stage>", batch_size=self.batch_size)
+        check_at_least(0, "data.<stage>", epochs=self.epochs, steps=self.steps or 0, tasks=self.tasks or 0)
 
     def of(self, tasks: Sequence[Task]) -> Sequence[Task]:
         """The training tasks that the stage uses."""

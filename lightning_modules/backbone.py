@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 from transformers.cache_utils import DynamicCache
 
 from data.assets import resolve_model
+from data.bounds import check_at_least
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,14 @@ class LoraSettings:
     alpha: int = 32
     dropout: float = 0.1
     target_modules: tuple[str, ...] = ("q_proj", "v_proj")
+
+    def __post_init__(self) -> None:
+        check_at_least(1, "lora", r=self.r, alpha=self.alpha)
+        if not 0 <= self.dropout < 1 or not self.target_modules:
+            raise ValueError(
+                f"lora.dropout is {self.dropout} and lora.target_modules {list(self.target_modules)}; "
+                "give a dropout from 0 to below 1 and at least one module"
+            )
 
 
 class Backbone(nn.Module):

@@ -27,6 +27,10 @@ from rollout.mas.autogen import AutoGen
 from rollout.mas.camel import CAMEL
 from rollout.mas.dylan import DyLAN
 from rollout.mas.macnet import MacNet
+from rollout.openai_engine import OpenAIEngine
+from rollout.transformers_engine import TransformersEngine
+from rollout.vllm_engine import VLLMEngine
+from rollout.vllm_server_engine import VLLMServerEngine
 
 QUICKSTART = "configs/quickstart.yaml"
 
@@ -41,17 +45,19 @@ EXPECTED = (
 """Warnings about what is meant to be so."""
 
 
+ENGINES = (VLLMEngine, VLLMServerEngine, TransformersEngine, OpenAIEngine)
+
 SYSTEMS = (AutoGen, MacNet, CAMEL, DyLAN)
 """Subclasses of the MAS protocol that are imported here go by their short name: ``--model.init_args.mas DyLAN``."""
 
 
 class Parser(LightningArgumentParser):
-    """Lightning's parser; its complaint about an unknown key or MAS ends with the nearest known one."""
+    """Lightning's parser; its complaint about an unknown key, MAS or engine ends with the nearest known one."""
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         """Print the message and exit."""
-        message = with_nearest_key(message, (L.Trainer, LatentMem, LTS, TaskStream, TaskDataModule, *SYSTEMS))
-        super().error(with_nearest_class(message, SYSTEMS), ex)
+        message = with_nearest_key(message, (L.Trainer, LatentMem, LTS, TaskStream, TaskDataModule, *SYSTEMS, *ENGINES))
+        super().error(with_nearest_class(message, (*SYSTEMS, *ENGINES)), ex)
 
 
 class ConfigInTensorBoard(SaveConfigCallback):
@@ -96,6 +102,13 @@ class MemoryCLI(LightningCLI):
             self.config.ckpt_path = str(latest / "checkpoints" / "last.ckpt")
         _check_file(self.config.ckpt_path)
 
+    def instantiate_classes(self) -> None:
+        """A class that refuses its settings ends the start like an unknown key does, without a traceback."""
+        try:
+            super().instantiate_classes()
+        except ValueError as error:
+            self.parser.error(f"{_own_words(error)}\n(JSONARGPARSE_DEBUG=1 shows where this was raised)", error)
+
     def instantiate_trainer(self, **kwargs: Any) -> L.Trainer:
         """TensorBoard into the run directory unless the config has a logger of its own."""
         if self.config_init["trainer"].get("logger") in (None, True):
@@ -137,6 +150,13 @@ def train(args: Sequence[str]) -> MemoryCLI:
     print(f"watch              tensorboard --logdir {cli.config.runs}")
     print(f"evaluate           python eval.py --run {cli.run_directory}")
     return cli
+
+
+def _own_words(error: BaseException) -> str:
+    """What the class said: jsonargparse appends all values of the section, a key pasted among them too."""
+    while error.__cause__ is not None and str(error).startswith(str(error.__cause__)):
+        error = error.__cause__
+    return str(error)
 
 
 def _config_name(configs: Any) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from data.bounds import check_at_least
 from data.trajectory import Trajectory, trajectory_text
 from lightning_modules.backbone import Backbone
 
@@ -34,6 +35,10 @@ class ComposerSettings:
     use_role: bool = True
     latent_std: float = 0.01
     micro_batch: int = 8
+
+    def __post_init__(self) -> None:
+        check_at_least(1, "composer", latents=self.latents, max_length=self.max_length, micro_batch=self.micro_batch)
+        check_at_least(0, "composer", latent_std=self.latent_std)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import torch
 
+from data.bounds import check_at_least
+
 
 @dataclass(frozen=True)
 class LMPOSettings:
@@ -48,8 +50,8 @@ class LMPOSettings:
             raise ValueError(f"lmpo.normaliser is {self.normaliser!r}; give group_tokens or batch_tokens")
         if self.old_logprobs not in ("recompute", "engine"):
             raise ValueError(f"lmpo.old_logprobs is {self.old_logprobs!r}; give recompute or engine")
-        if self.prompt_reuse < 1:
-            raise ValueError(f"lmpo.prompt_reuse is {self.prompt_reuse}; give 1 or more")
+        check_at_least(1, "lmpo", prompt_reuse=self.prompt_reuse, micro_batch=self.micro_batch)
+        check_at_least(0, "lmpo", clip=self.clip, advantage_epsilon=self.advantage_epsilon)
 
 
 def group_advantages(rewards: torch.Tensor, epsilon: float) -> torch.Tensor:

@@ -22,6 +22,7 @@ from lightning.pytorch.core.optimizer import LightningOptimizer
 from torch import nn
 from torch.optim.lr_scheduler import LambdaLR
 
+from data.bounds import check_at_least, check_metric
 from data.datamodule import TaskDataModule
 from data.stage_batch import StageBatch
 from data.task import Task
@@ -35,6 +36,7 @@ from lightning_modules.phi import Phi
 from lightning_modules.reinforce import ReinforceSettings, admission_loss
 from rollout.admission import Admission, Variant
 from rollout.event_loop import EventLoopThread
+from rollout.in_order import cancel
 from rollout.seeds import call_seed
 from rollout.team_measures import measure
 from rollout.teams import MakeAdmission, ParallelTeams
@@ -92,6 +94,7 @@ class LTS(L.LightningModule):
         seed: int = 0,
     ) -> None:
         super().__init__()
+        check_at_least(1, "model.init_args", max_concurrent=max_concurrent)  # with 0, nothing would ever start
         self.automatic_optimization = False
         self.strict_loading = False
         self.teams, self.reinforce, self.optimiser_settings = teams, reinforce, optimiser
@@ -133,7 +136,11 @@ class LTS(L.LightningModule):
             async with places:
                 return await self.teams.episode(task, member, seed, variant, controller)
 
-        return list(await asyncio.gather(*(one(task, member) for task in tasks for member in range(group_size))))
+        running = [asyncio.create_task(one(task, member)) for task in tasks for member in range(group_size)]
+        try:
+            return list(await asyncio.gather(*running))
+        finally:
+            await cancel(running)  # after a failure the others would play on, and hold the engine
 
     def embed(self, episode: TeamsEpisode) -> EmbeddedEpisode:
         """φ of all that the decisions of ``episode`` read."""
@@ -249,6 +256,10 @@ class LTS(L.LightningModule):
         """Refuse what would fail later."""
         if self.trainer.world_size > 1:
             raise ValueError("LTS trains on one device: each process would play episodes of its own; set devices: 1")
+        data = self.trainer.datamodule  # type: ignore[attr-defined]
+        if isinstance(data, TaskDataModule):
+            benchmark = data.benchmark
+            check_metric("model.reinforce.reward", self.reinforce.reward, benchmark.name, benchmark.metrics)
 
     def teardown(self, stage: str) -> None:
         """Close the teams and stop the event loop."""

@@ -23,8 +23,10 @@ def with_nearest_key(message: str, classes: Iterable[type]) -> str:
     for pattern in _UNKNOWN:
         found = re.search(pattern, message)
         if found:
-            word = found[1].split(".")[-1]
-            close = difflib.get_close_matches(word, sorted(set(parameter_names(classes))), n=1)
+            word, known = found[1].split(".")[-1], set(parameter_names(classes))
+            if word in known:  # then it is the value that is wrong
+                return message
+            close = difflib.get_close_matches(word, sorted(known), n=1)
             return f"{message}\nunknown key {word!r}" + (f": did you mean {close[0]!r}?" if close else "")
     return message
 

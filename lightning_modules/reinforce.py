@@ -13,6 +13,7 @@ from typing import Literal
 
 import torch
 
+from data.bounds import check_at_least
 from lightning_modules.lmpo import clipped_surrogate, group_advantages
 
 Correction = Literal["none", "clipped"]
@@ -54,6 +55,8 @@ class ReinforceSettings:
             raise ValueError(f"reinforce.group_size is {self.group_size}; an advantage needs a group of at least 2")
         if self.temperature <= 0:
             raise ValueError(f"reinforce.temperature is {self.temperature}; greedy decisions explore nothing")
+        check_at_least(1, "reinforce", micro_batch=self.micro_batch)
+        check_at_least(0, "reinforce", clip=self.clip, advantage_epsilon=self.advantage_epsilon)
         if self.importance_correction not in ("none", "clipped"):
             raise ValueError(f"reinforce.importance_correction is {self.importance_correction!r}; give none or clipped")
 

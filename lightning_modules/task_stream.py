@@ -20,13 +20,15 @@ import torch
 from transformers import AutoTokenizer
 
 from data.assets import resolve_model
+from data.bounds import check_metric
 from data.datamodule import TaskDataModule
 from data.stream import StreamBatch
 from data.trajectory import Trajectory
 from lightning_modules.callbacks.comem.mechanism import Mechanism
 from memory.comem.comem import CoMem
 from memory.memory import Memory
-from rollout.engine import Engine
+from rollout.engine import Engine, check_temperature
+from rollout.failure import broke_off
 from rollout.mas.mas import MAS
 from rollout.runner import EpisodeRunner, Phase, RolloutSettings
 from rollout.trace import TraceWriter
@@ -51,13 +53,17 @@ class TaskStream(L.LightningModule):
     """Agents, engine and memory over a stream; a LightningModule without an optimiser.
 
     Args:
-        backbone: asset name, local path or hub id of the agents' model; its tokenizer is used here.
+        backbone: asset name, local path or hub id of the agents' model, whose tokenizer is used here; with an engine
+            that takes text only, the model's name there.
         engine: runs it.
         mas: which agents act.
         memory: what they remember; ``None`` for nothing.
         rollout: limits of an agent call.
         temperature: of the agents (ours: greedy).
         seed: of sampling.
+
+    Raises:
+        ValueError: a temperature that means nothing.
     """
 
     def __init__(
@@ -71,6 +77,7 @@ class TaskStream(L.LightningModule):
         seed: int = 0,
     ) -> None:
         super().__init__()
+        check_temperature("model.temperature", temperature)
         self.automatic_optimization = False
         self.backbone, self.engine, self.mas, self.memory = backbone, engine, mas, memory
         self.rollout_settings, self.temperature, self.seed = rollout, temperature, seed
@@ -93,7 +100,7 @@ class TaskStream(L.LightningModule):
         self._log(time.perf_counter() - started)
         if self.memory is not None:
             for trajectory in self.trajectories:
-                if trajectory.failure is None:  # one that broke off says nothing of the memory
+                if not broke_off(trajectory):  # one that did says nothing of the memory; one out of steps failed
                     self.memory.end_episode(trajectory)
 
     def _log(self, seconds: float) -> None:
@@ -129,11 +136,14 @@ class TaskStream(L.LightningModule):
                 "model.memory is CoMem, but trainer.callbacks has none of its mechanisms: it would learn nothing; "
                 "list them as configs/train/comem.yaml does"
             )
+        if self.comem is not None:
+            reward = self.comem.settings.reward
+            check_metric("model.memory.settings.reward", reward, data.benchmark.name, data.benchmark.metrics)
         folder = self.trainer.log_dir
         self.runner = EpisodeRunner(
             self.engine,
             self.mas,
-            AutoTokenizer.from_pretrained(resolve_model(self.backbone)),
+            None if self.engine.text_only else AutoTokenizer.from_pretrained(resolve_model(self.backbone)),
             _no_latents,
             data.benchmark,
             self.rollout_settings,

@@ -27,15 +27,17 @@ _BEFORE_JSON = re.compile(r"[{\[]")
 
 
 def question(
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: PreTrainedTokenizerBase | None,
     messages: Sequence[Message],
     sampling: Sampling,
     structure: Structure | None,
     label: str,
 ) -> Request:
-    """The request, in the form of every kind of engine: as token ids and as messages."""
-    prompt = render(tokenizer, messages)
-    ids = prompt.prefix_ids + prompt.suffix_ids
+    """The request, in the form of every kind of engine: as messages, and with a tokenizer as token ids too."""
+    ids = None
+    if tokenizer is not None:
+        prompt = render(tokenizer, messages)
+        ids = prompt.prefix_ids + prompt.suffix_ids
     return Request(label, sampling, prompt_ids=ids, structure=structure, messages=tuple(messages))
 
 
@@ -45,14 +47,14 @@ class Asker:
 
     Args:
         engine: started.
-        tokenizer: of the engine's model.
+        tokenizer: of the engine's model; ``None`` for an engine that takes text only.
         run_seed: of the whole run; a question's seed comes from it and from the question's label.
         calls, prompt_tokens, completion_tokens: so far, failed attempts included.
         unreadable: questions that were given up.
     """
 
     engine: Engine
-    tokenizer: PreTrainedTokenizerBase
+    tokenizer: PreTrainedTokenizerBase | None
     run_seed: int
     calls: int = 0
     prompt_tokens: int = 0

@@ -26,11 +26,12 @@ class Caller:
     """What all agent calls of a runner share.
 
     Attributes:
+        tokenizer: ``None`` for an engine that takes text only.
         embed: token ids ``[seq]`` to input embeddings ``[seq, hidden]``; used for prompts with latents only.
     """
 
     engine: Engine
-    tokenizer: PreTrainedTokenizerBase
+    tokenizer: PreTrainedTokenizerBase | None
     embed: Callable[[torch.Tensor], torch.Tensor]
     injection: Injection
 
@@ -48,7 +49,7 @@ class Caller:
         context = "\n".join(message.content for message in messages)
         recall = memory.recall(task, agent, context) if memory is not None else Recall()
         label, slot = f"task {task.id}, agent {agent.name}", load_prompts(task.domain).memory_slot
-        if self.engine.text_only:
+        if self.engine.text_only or self.tokenizer is None:
             prompt, request = self._as_text(label, with_memory(messages, recall.text, slot), recall.latents)
         else:
             prompt = render(self.tokenizer, messages, recall.text, injection=self.injection, memory_slot=slot)

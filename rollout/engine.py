@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 import torch
 
 from rollout.mas.mas import Message
 from rollout.structure import Structure, grammar_fault
+
+Dtype = Literal["float32", "bfloat16", "float16"]
 
 LOWEST_TEMPERATURE = 0.01
 
@@ -220,11 +222,25 @@ def _check_embeds(label: str, embeds: torch.Tensor, hidden_size: int | None) -> 
 def _check_sampling(label: str, sampling: Sampling) -> None:
     if sampling.max_tokens < 1:
         raise EngineError(f"{label}: max_tokens is {sampling.max_tokens}; a response has at least one token")
-    if sampling.temperature != 0 and not LOWEST_TEMPERATURE <= sampling.temperature < math.inf:
-        raise EngineError(
-            f"{label}: the temperature is {sampling.temperature}; give 0 for greedy, or a number from "
-            f"{LOWEST_TEMPERATURE} on (vLLM would silently raise a lower one to that)"
-        )
+    fault = _temperature_fault(sampling.temperature)
+    if fault:
+        raise EngineError(f"{label}: the temperature {fault}")
+
+
+def check_temperature(key: str, temperature: float) -> None:
+    """Raises ``ValueError``, which begins with the config's ``key``, for a temperature that no engine samples at."""
+    fault = _temperature_fault(temperature)
+    if fault:
+        raise ValueError(f"{key} {fault}")
+
+
+def _temperature_fault(temperature: float) -> str:
+    if temperature == 0 or LOWEST_TEMPERATURE <= temperature < math.inf:
+        return ""
+    return (
+        f"is {temperature}; give 0 for greedy, or a number from {LOWEST_TEMPERATURE} on "
+        "(vLLM would silently raise a lower one to that)"
+    )
 
 
 def check_completion(request: Request, completion: Completion, text_only: bool = False) -> Completion:

@@ -18,7 +18,7 @@ from rollout.engine import CallKey, Sampling
 from rollout.failure import EpisodeError, blame
 from rollout.in_order import cancel
 from rollout.mas.mas import MAS, Message
-from rollout.seeds import call_seed
+from rollout.seeds import call_seed, enter_episode, episode_seed
 from rollout.settings import Phase, RolloutSettings
 from rollout.structure import Structure
 from rollout.threads import in_thread
@@ -50,6 +50,8 @@ class Episode:
 
     async def run(self) -> Trajectory:
         """The trajectory, failed or not. Raises :class:`rollout.engine.EngineDiedError` only."""
+        phase = self.stage.phase
+        enter_episode(episode_seed(phase.run_seed, phase.step, self.task.id, self.member))
         started = time.perf_counter()
         try:
             ending = await self._end()

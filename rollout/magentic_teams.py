@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from data.assets import resolve_model
+from data.bounds import check_at_least
 from data.task import Benchmark, Task
 from memory.memory import Agent
 from rollout.admission import AskedSummary, Variant, asked_admission
@@ -45,9 +46,10 @@ class MagenticTeam(Team):
         async def act(agent: Agent, messages: Sequence[Message], structure: Structure | None = None) -> str:
             return await self._calls(seat.team, agent, messages, structure)
 
-        answer = await self._mas.work(task, act, seat)
-        seat.spend(self._calls.tokens[seat.team])
-        return answer
+        try:
+            return await self._mas.work(task, act, seat)
+        finally:
+            seat.spend(self._calls.tokens[seat.team])  # of a team that failed too
 
 
 @dataclass(frozen=True)
@@ -57,13 +59,17 @@ class MagenticTeams:
     Attributes:
         mas: the team that every seat is taken by; its ``max_steps`` is for running alone.
         engine: started by the first episode.
-        model: name or path of the model whose tokenizer and chat template are the engine's.
+        model: name or path of the model whose tokenizer and chat template are the engine's; not looked at with an
+            engine that takes text only.
         benchmark: scores answers.
         teams: K (paper: 3).
         max_steps: of each team (paper: 30).
         summary: length of the keys (paper: short).
         sampling: of all calls.
         transcript_characters: of each team that the aggregator reads, the end (ours).
+
+    Raises:
+        ValueError: no team, no step, no character.
     """
 
     mas: MagenticOne
@@ -76,16 +82,27 @@ class MagenticTeams:
     sampling: TeamSampling = field(default_factory=TeamSampling)
     transcript_characters: int = 4000
 
+    def __post_init__(self) -> None:
+        check_at_least(
+            1,
+            "teams.init_args",
+            teams=self.teams,
+            max_steps=self.max_steps,
+            transcript_characters=self.transcript_characters,
+        )
+
     async def episode(
         self, task: Task, member: int, seed: int, variant: Variant, controller: MakeAdmission | None = None
     ) -> TeamsEpisode:
         """One episode. What chance decides in one team depends on ``seed`` and the bank that it saw.
 
         Raises:
-            EngineError: a call that could not be answered; ``ValueError`` for ``lts`` without ``controller``.
+            EngineDiedError: nobody can be served. A call that could not be answered costs its team.
+            ValueError: ``lts`` without ``controller``.
         """
         await self.engine.start()
-        calls = TeamCalls(self.engine, chat_tokenizer(self.model), task, member, seed, self.sampling)
+        tokenizer = None if self.engine.text_only else chat_tokenizer(self.model)
+        calls = TeamCalls(self.engine, tokenizer, task, member, seed, self.sampling)
         return await run_teams(
             task,
             [MagenticTeam(self.mas, calls) for _ in range(self.teams)],

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
-from rollout.api_key import ApiKey
+from data.bounds import check_at_least
+from rollout.api_key import ApiKey, check_no_secret
 from rollout.engine import Completion, EngineDiedError, EngineError, Request, check_completion, check_text_request
 from rollout.open_calls import OpenCalls
 from rollout.structured_answer import structured_answer
@@ -30,9 +32,11 @@ class OpenAIEngine:
         max_retries: of one call (ours).
         timeout_s: of one attempt (ours).
         structure_attempts: at an answer that is held to a structure (ours).
+        limit_field: what the API calls the response limit; OpenAI's reasoning models take ``max_completion_tokens``.
 
     Raises:
-        ValueError: the variable is not set.
+        ValueError: the variable is not set; a URL with a password or a query, which saved configs would show; a number
+            that means nothing.
     """
 
     text_only = True
@@ -45,13 +49,20 @@ class OpenAIEngine:
         max_retries: int = 5,
         timeout_s: float = 600.0,
         structure_attempts: int = 3,
+        limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens",
     ) -> None:
+        check_at_least(0, "engine.init_args", max_retries=max_retries)
+        check_at_least(1, "engine.init_args", structure_attempts=structure_attempts)
+        check_at_least(0.001, "engine.init_args", timeout_s=timeout_s)
+        if base_url is not None:
+            _check_base_url(base_url)
         self.model = model
         self.base_url = base_url
         self.api_key = ApiKey(api_key_env) if api_key_env else None
         self.max_retries = max_retries
         self.timeout_s = timeout_s
         self.structure_attempts = structure_attempts
+        self.limit_field = limit_field
         self._client: AsyncOpenAI | None = None
         self._calls = OpenCalls("OpenAI")
 
@@ -101,7 +112,7 @@ class OpenAIEngine:
             "messages": [{"role": message.role, "content": message.content} for message in request.messages or ()],
             "temperature": sampling.temperature,
             "top_p": 1.0,
-            "max_tokens": sampling.max_tokens,
+            self.limit_field: sampling.max_tokens,
             **({"seed": sampling.seed} if sampling.temperature > 0 else {}),
         }
 
@@ -113,6 +124,13 @@ class OpenAIEngine:
             return f"the API refused {where} (HTTP {status})"
         said = self.api_key.redact(str(error)) if self.api_key else str(error)
         return f"the API failed or refused the call, up to {self.max_retries} retries included ({said[:_SHOWN]})"
+
+
+def _check_base_url(url: str) -> None:
+    check_no_secret("engine.init_args.base_url", url)
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"engine.init_args.base_url is {url!r}; give http(s)://host/v1")
 
 
 def _completion(request: Request, answer: Any, wall_s: float, retries: int) -> Completion:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 PROCESSED_AT_MOST = 0.75
 """Between 0.5, which a gap of log-probabilities keeps of itself from temperature 1 to 2, and 1, all of it."""
 
+CHECK_TIMEOUT_S = 120.0
+"""Of one question of the check (ours): a server that has just started is slow, one that hangs must not hold a start."""
+
 
 async def check_replica(client: httpx.AsyncClient, url: str, names: frozenset[str], hidden_size: int) -> int:
     """``max_model_len`` of the replica at ``url``.
@@ -57,8 +60,11 @@ def are_processed(at_1: Mapping[str, float], at_2: Mapping[str, float]) -> bool:
 
 
 async def _model_card(client: httpx.AsyncClient, url: str, names: frozenset[str]) -> Mapping[str, Any]:
-    response = await client.get(f"{url}/v1/models")
-    cards = _answer(response)["data"]
+    response = await client.get(f"{url}/v1/models", timeout=CHECK_TIMEOUT_S)
+    answer = _answer(response)
+    cards = answer.get("data") if isinstance(answer, dict) else None
+    if not isinstance(cards, list) or not all({"id", "max_model_len"} <= card.keys() for card in cards):
+        raise EngineError(f"{response.url.path} does not list models as vLLM does; is this a vLLM server?")
     for card in cards:
         if names & {card["id"], card.get("root")}:
             return dict(card)
@@ -72,7 +78,7 @@ async def _top_logprobs(client: httpx.AsyncClient, url: str, probe: Request) -> 
         "logprobs": 5,
         "return_tokens_as_token_ids": True,
     }
-    response = await client.post(f"{url}/v1/completions", json=body)
+    response = await client.post(f"{url}/v1/completions", json=body, timeout=CHECK_TIMEOUT_S)
     if response.status_code == 400 and "enable-prompt-embeds" in response.text:
         raise EngineError("it does not take prompt embeddings; start it with --enable-prompt-embeds")
     return dict(_answer(response)["choices"][0]["logprobs"]["top_logprobs"][0])

@@ -52,7 +52,7 @@ class EpisodeRunner:
     Args:
         engine: started by the first run.
         mas: which agents act and in what order.
-        tokenizer: of the engine's model, with a chat template.
+        tokenizer: of the engine's model, with a chat template; ``None`` for an engine that takes text only.
         embed: token ids ``[seq]`` to input embeddings ``[seq, hidden]``; used for prompts with latents only.
         benchmark: scores answers, or is the world that is acted in.
         settings: limits and injection.
@@ -67,14 +67,14 @@ class EpisodeRunner:
         self,
         engine: Engine,
         mas: MAS,
-        tokenizer: PreTrainedTokenizerBase,
+        tokenizer: PreTrainedTokenizerBase | None,
         embed: Callable[[torch.Tensor], torch.Tensor],
         benchmark: Benchmark | World,
         settings: RolloutSettings,
         trace: TraceWriter | None = None,
         loop: EventLoopThread | None = None,
     ) -> None:
-        _check(benchmark, settings)
+        _check(benchmark, settings, getattr(engine, "max_model_len", None))
         self.engine = engine
         self.tokenizer = tokenizer
         self.mas = mas
@@ -152,13 +152,10 @@ class EpisodeRunner:
             self.loop.close()
 
     def _prepare(self, tasks: Sequence[Task], phase: Phase, memory: Memory | None) -> Stage:
+        agents = _agents(self.mas, tasks)
         if memory is not None:
-            memory.prepare(tasks, self._agents(tasks))
+            memory.prepare(tasks, agents)
         return Stage(self.mas, self.benchmark, self._caller, self.settings, self._pool, phase, memory)
-
-    def _agents(self, tasks: Sequence[Task]) -> tuple[Agent, ...]:
-        agents = {agent: None for domain in {task.domain: None for task in tasks} for agent in self.mas.agents(domain)}
-        return tuple(agents)
 
     async def _produce(
         self,
@@ -226,7 +223,33 @@ class _Shelf:
         return left
 
 
-def _check(benchmark: Benchmark | World, settings: RolloutSettings) -> None:
+def _agents(mas: MAS, tasks: Sequence[Task]) -> tuple[Agent, ...]:
+    """All agents that ``tasks`` need, each once. Asked for before the engine is started.
+
+    Raises ``ValueError`` for such a domain, for an agent without a name, a role or a profile, and for a name that comes
+    twice.
+    """
+    found: dict[Agent, None] = {}
+    for domain in dict.fromkeys(task.domain for task in tasks):
+        agents = mas.agents(domain)
+        names = [agent.name for agent in agents]
+        for agent in agents:
+            if not (agent.name.strip() and agent.role.strip() and agent.profile.strip()):
+                raise ValueError(f"MAS {mas.name!r}, domain {domain}: {agent} needs a name, a role and a profile")
+            if names.count(agent.name) > 1:
+                raise ValueError(
+                    f"MAS {mas.name!r}, domain {domain}: {names.count(agent.name)} agents are {agent.name!r}"
+                )
+        found |= dict.fromkeys(agents)
+    return tuple(found)
+
+
+def _check(benchmark: Benchmark | World, settings: RolloutSettings, max_model_len: int | None) -> None:
+    if max_model_len is not None and settings.max_tokens >= max_model_len:
+        raise ValueError(
+            f"rollout.max_tokens is {settings.max_tokens}, which leaves no room for a prompt in the engine's "
+            f"max_model_len of {max_model_len}; raise that, or lower max_tokens"
+        )
     if not benchmark.metrics:
         raise ValueError(f"benchmark {benchmark.name!r} has no metrics; name the keys of its scores")
     if isinstance(benchmark, World):

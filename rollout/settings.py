@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
+from data.bounds import check_at_least
 from rollout.prompt import Injection
 
 
@@ -27,10 +28,9 @@ class RolloutSettings:
     constrained_actions: bool = False
 
     def __post_init__(self) -> None:
-        for name, least in (("max_tokens", 1), ("max_concurrent", 1), ("history", 1)):
-            value = getattr(self, name)
-            if value < least:
-                raise ValueError(f"rollout.{name} is {value}; it must be at least {least}")
+        check_at_least(
+            1, "rollout", max_tokens=self.max_tokens, max_concurrent=self.max_concurrent, history=self.history
+        )
         if self.injection not in get_args(Injection):
             raise ValueError(f"rollout.injection is {self.injection!r}; give {' or '.join(get_args(Injection))}")
 

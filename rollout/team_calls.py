@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from data.bounds import check_at_least
 from data.task import Task
 from memory.memory import Agent
 from rollout.ask import question
 from rollout.counters import prompt_positions, sampled_tokens
-from rollout.engine import Completion, Engine, EngineDiedError, EngineError, Request, Sampling
+from rollout.engine import Completion, Engine, EngineDiedError, EngineError, Request, Sampling, check_temperature
 from rollout.mas.mas import Message
 from rollout.seeds import call_seed, retry_seed
 from rollout.structure import Structure
@@ -35,6 +36,10 @@ class TeamSampling:
     max_tokens: int = 2048
     attempts: int = 3
 
+    def __post_init__(self) -> None:
+        check_at_least(1, "sampling", max_tokens=self.max_tokens, attempts=self.attempts)
+        check_temperature("sampling.temperature", self.temperature)
+
 
 @dataclass
 class TeamCalls:
@@ -46,7 +51,7 @@ class TeamCalls:
     """
 
     engine: Engine
-    tokenizer: PreTrainedTokenizerBase
+    tokenizer: PreTrainedTokenizerBase | None
     task: Task
     member: int
     seed: int

@@ -22,6 +22,7 @@ class Measures:
         steps: agent steps an episode, all teams together.
         tokens: an episode.
         decision_share: wall clock of decisions / wall clock of episodes, in %.
+        failed: teams that an engine's error ended / teams, in %.
     """
 
     episodes: int
@@ -35,6 +36,7 @@ class Measures:
     steps: float
     tokens: float
     decision_share: float
+    failed: float
 
 
 def measure(episodes: Sequence[TeamsEpisode], metric: str) -> Measures:
@@ -57,6 +59,7 @@ def measure(episodes: Sequence[TeamsEpisode], metric: str) -> Measures:
         steps=fmean(sum(len(result.steps) for result in episode.results) for episode in episodes),
         tokens=fmean(sum(result.tokens for result in episode.results) for episode in episodes),
         decision_share=100 * sum(step.wall_s for step in decisions) / (sum(each.wall_s for each in episodes) or 1.0),
+        failed=100 * fmean(result.stop == "failed" for episode in episodes for result in episode.results),
     )
 
 

@@ -18,6 +18,7 @@ from data.task import Score, Task
 from memory.shared_bank import Entry, SharedBank
 from rollout.admission import Admission, Candidate, Summarise, Variant, Verdict
 from rollout.clock import Clock
+from rollout.engine import EngineDiedError, EngineError
 from rollout.teams_episode import AdmissionStep, Stop, TeamResult, TeamsEpisode, TeamStep
 
 Aggregate = Callable[[Task, Sequence[TeamResult]], Awaitable[str]]
@@ -170,7 +171,8 @@ async def run_teams(
         member: place in the group of G.
 
     Raises:
-        ValueError: no team. Whatever a team raises ends the episode; the other teams are cancelled.
+        EngineDiedError: nobody can be served. An :class:`EngineError` costs its team only, or the aggregate.
+        ValueError: no team. Whatever else a team raises ends the episode; the other teams are cancelled.
     """
     if not teams:
         raise ValueError("an episode needs at least one team")
@@ -178,8 +180,8 @@ async def run_teams(
     bank, admissions = SharedBank(), list[AdmissionStep]()
     seats = [Seat(place, max_steps, task.question, bank, admissions, sharing, clock) for place, _ in enumerate(teams)]
     results = await _all_teams([_finish(task, team, seat, clock) for team, seat in zip(teams, seats, strict=True)])
-    first = min(results, key=lambda result: (result.finished_s, result.team))
-    answer = await aggregate(task, results)
+    first = min(results, key=lambda result: (result.stop == "failed", result.finished_s, result.team))
+    answer, failure = await _said(aggregate(task, results))
     return TeamsEpisode(
         task=task,
         member=member,
@@ -194,6 +196,7 @@ async def run_teams(
         runtime_s=clock.now(),
         simulated=clock.simulated,
         wall_s=time.perf_counter() - started,
+        failure=failure,
     )
 
 
@@ -209,6 +212,16 @@ async def _all_teams(teams: Sequence[Coroutine[Any, Any, TeamResult]]) -> tuple[
 
 
 async def _finish(task: Task, team: Team, seat: Seat, clock: Clock) -> TeamResult:
-    answer = await team.run(task, seat)
-    stop: Stop = "step_limit" if seat.exhausted else "answered"
-    return TeamResult(seat.team, answer, stop, clock.now(), seat.tokens, tuple(seat.steps))
+    answer, failure = await _said(team.run(task, seat))
+    stop: Stop = "failed" if failure is not None else "step_limit" if seat.exhausted else "answered"
+    return TeamResult(seat.team, answer, stop, clock.now(), seat.tokens, tuple(seat.steps), failure)
+
+
+async def _said(call: Awaitable[str]) -> tuple[str, str | None]:
+    """What ``call`` says; or nothing, and why the engine did not serve it (a prompt over its limit, say)."""
+    try:
+        return await call, None
+    except EngineDiedError:
+        raise
+    except EngineError as error:
+        return "", str(error)

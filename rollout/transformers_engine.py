@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from data.assets import resolve_model
+from data.bounds import check_at_least
 from rollout.counters import Counters
-from rollout.engine import Completion, EngineDiedError, EngineError, Request, check_completion, check_request
+from rollout.engine import Completion, Dtype, EngineDiedError, EngineError, Request, check_completion, check_request
 from rollout.left_pad import left_pad
 from rollout.seeded_sampler import SeededSampler
 from rollout.structured_answer import structured_answer
@@ -60,6 +61,9 @@ class TransformersEngine:
         max_batch: rows of one ``generate`` call.
         device: where the model goes.
         structure_attempts: at an answer that is held to a structure, which is checked, not constrained (ours).
+
+    Raises:
+        ValueError: a size that means nothing, with its key.
     """
 
     text_only = False
@@ -67,12 +71,14 @@ class TransformersEngine:
     def __init__(
         self,
         model: str,
-        dtype: str = "float32",
+        dtype: Dtype = "float32",
         max_model_len: int = 14336,  # paper, LatentMem Table 3: 10,240 + 4,096
         max_batch: int = 32,
         device: str = "cpu",
         structure_attempts: int = 3,
     ) -> None:
+        check_at_least(2, "engine.init_args", max_model_len=max_model_len)  # a prompt and a response
+        check_at_least(1, "engine.init_args", max_batch=max_batch, structure_attempts=structure_attempts)
         self.model = model
         self.dtype = dtype
         self.max_model_len = max_model_len

@@ -11,9 +11,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from data.assets import resolve_model
+from data.bounds import check_at_least, check_share
 from rollout.completions_api import structure_fields
 from rollout.engine import (
     Completion,
+    Dtype,
     EngineDiedError,
     EngineError,
     Request,
@@ -45,8 +47,12 @@ class VLLMEngine:
         max_model_len: prompt plus response, in positions; vLLM's own default wastes memory.
         max_num_seqs: requests decoded at once; more wait in vLLM's queue.
         kv_cache_gib: cache size on a CPU (on a GPU, vLLM's ``gpu_memory_utilization`` rules).
-        gpu_memory_utilization: share of the GPU that vLLM takes; the trainer needs the rest.
+        gpu_memory_utilization: share of each GPU that vLLM takes; the trainer needs the rest of the first.
+        tensor_parallel_size: GPUs that the model is split over, the trainer's first among them.
         cpu_threads: OpenMP threads of vLLM's process on a CPU; ``None``: all cores but one, which feeds the engine.
+
+    Raises:
+        ValueError: a size that means nothing, with its key.
     """
 
     text_only = False
@@ -54,19 +60,27 @@ class VLLMEngine:
     def __init__(
         self,
         model: str,
-        dtype: str = "bfloat16",
+        dtype: Dtype = "bfloat16",
         max_model_len: int = 14336,  # paper, LatentMem Table 3: 10,240 for the prompt and 4,096 for the response
         max_num_seqs: int = 64,
         kv_cache_gib: int = 2,
         gpu_memory_utilization: float = 0.5,
+        tensor_parallel_size: int = 1,
         cpu_threads: int | None = None,
     ) -> None:
+        check_at_least(2, "engine.init_args", max_model_len=max_model_len)  # a prompt and a response
+        check_at_least(1, "engine.init_args", max_num_seqs=max_num_seqs, kv_cache_gib=kv_cache_gib)
+        check_at_least(1, "engine.init_args", tensor_parallel_size=tensor_parallel_size)
+        if cpu_threads is not None:
+            check_at_least(1, "engine.init_args", cpu_threads=cpu_threads)
+        check_share("engine.init_args", gpu_memory_utilization=gpu_memory_utilization)
         self.model = model
         self.dtype = dtype
         self.max_model_len = max_model_len
         self.max_num_seqs = max_num_seqs
         self.kv_cache_gib = kv_cache_gib
         self.gpu_memory_utilization = gpu_memory_utilization
+        self.tensor_parallel_size = tensor_parallel_size
         self.cpu_threads = cpu_threads
         self._llm: AsyncLLM | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -141,6 +155,7 @@ class VLLMEngine:
             # A small model would fill its JSON with white space, up to the response limit.
             "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
             "gpu_memory_utilization": self.gpu_memory_utilization,
+            "tensor_parallel_size": self.tensor_parallel_size,
             "disable_log_stats": False,  # the times of each request come from them
             "use_tqdm_on_load": False,
             **(self._cpu_arguments() if current_platform.is_cpu() else {}),

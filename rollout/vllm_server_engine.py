@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from data.assets import resolve_model
+from data.bounds import check_at_least
 from rollout.api_key import ApiKey
 from rollout.completions_api import completion_body, completion_of
 from rollout.engine import (
@@ -31,7 +32,7 @@ from rollout.engine import (
 )
 from rollout.open_calls import OpenCalls
 from rollout.replica_check import check_replica
-from rollout.replicas import Replica, Replicas, wait_s
+from rollout.replicas import FIRST_WAIT_S, Replica, Replicas, wait_s
 from rollout.structured_answer import structured_answer
 
 if TYPE_CHECKING:
@@ -65,10 +66,11 @@ class VLLMServerEngine:
         urls: ``http://host:port`` of each replica.
         max_retries: attempts at a request after its first one (ours).
         timeout_s: of one attempt; a response of 4096 tokens from a full server takes minutes (ours).
+        outage_s: how long requests wait while every replica is out, one that starts again among them (ours).
         api_key_env: NAME of the environment variable with the servers' key, if they ask for one.
 
     Raises:
-        ValueError: URLs or a variable that mean nothing.
+        ValueError: URLs, a variable or a number that mean nothing.
     """
 
     text_only = False
@@ -79,12 +81,16 @@ class VLLMServerEngine:
         urls: Sequence[str],
         max_retries: int = 3,
         timeout_s: float = 1800.0,
+        outage_s: float = 60.0,
         api_key_env: str | None = None,
     ) -> None:
+        check_at_least(0, "engine.init_args", max_retries=max_retries, outage_s=outage_s)
+        check_at_least(0.001, "engine.init_args", timeout_s=timeout_s)
         self.model = model
         self.replicas = Replicas(urls)
         self.max_retries = max_retries
         self.timeout_s = timeout_s
+        self.outage_s = outage_s
         self.api_key = ApiKey(api_key_env) if api_key_env else None
         self._serving: _Serving | None = None
         self._calls = OpenCalls("vLLM server")
@@ -156,7 +162,7 @@ class VLLMServerEngine:
         tried: list[Replica] = []
         reason = ""
         for retries in range(self.max_retries + 1):
-            replica = self.replicas.choose(tried)
+            replica = await self._choose(tried)
             if replica is None:
                 raise EngineDiedError(f"{request.label}: no replica is left ({self.replicas.report()})")
             if replica in tried:
@@ -165,13 +171,20 @@ class VLLMServerEngine:
             response = await self._post(serving, replica, body)
             if not isinstance(response, str):
                 self._refuse(request, response)
-                completion = completion_of(response.json(), time.perf_counter() - started, retries)
+                completion = _completion(request, response, time.perf_counter() - started, retries)
                 if completion.finish_reason in ("stop", "length"):
                     return completion
                 response = f"the server gave up (finish reason {completion.finish_reason!r})"
             reason = self._redacted(response)
             await self._suspect(serving, replica, reason)
         raise EngineError(f"{request.label}: {len(tried)} attempts failed, the last one on {tried[-1].url}: {reason}")
+
+    async def _choose(self, tried: Sequence[Replica]) -> Replica | None:
+        """Whom to ask; while all are out, the first that returns within ``outage_s``."""
+        deadline = time.monotonic() + self.outage_s
+        while (replica := self.replicas.choose(tried)) is None and time.monotonic() < deadline:
+            await asyncio.sleep(FIRST_WAIT_S)
+        return replica
 
     async def _post(self, serving: _Serving, replica: Replica, body: bytes) -> httpx.Response | str:
         """The response, or what went wrong that another replica may do better."""
@@ -214,6 +227,13 @@ class VLLMServerEngine:
     def _redacted(self, text: str) -> str:
         """Shortened after that: the rest of a key that was cut would stand as it is."""
         return (self.api_key.redact(text) if self.api_key else text)[:_SHOWN]
+
+
+def _completion(request: Request, response: httpx.Response, wall_s: float, retries: int) -> Completion:
+    try:
+        return completion_of(response.json(), wall_s, retries)
+    except (ValueError, LookupError, TypeError) as error:  # a proxy's page, or a server that is none of vLLM's
+        raise EngineError(f"{request.label}: what {response.url} answered is no completion ({error!r})") from error
 
 
 async def _is_healthy(client: httpx.AsyncClient, url: str) -> bool:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from data.bounds import check_at_least
 from data.task import Score, Task
 from memory.memory import Agent
 from rollout.admission import NO, YES, Admission, Candidate, Variant, Verdict, asked_admission
@@ -83,6 +84,9 @@ class Gym:
     decision_s: DecisionTimes = field(default_factory=DecisionTimes)
     judge_error: float = 0.15
     summary: Length = "short"
+
+    def __post_init__(self) -> None:
+        check_at_least(1, "teams.init_args", teams=self.teams, max_steps=self.max_steps)
 
     async def episode(
         self, task: Task, member: int, seed: int, variant: Variant, controller: MakeAdmission | None = None

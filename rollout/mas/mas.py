@@ -39,8 +39,9 @@ class MAS(Protocol):
     async def run(self, task: Task, act: Act) -> str:
         """Work on ``task`` and return the final answer.
 
-        The order in which ``act`` is called depends on the task alone, never on which call comes back first: a runner
-        may number calls as they start and derive seeds from that. Independent calls are awaited together. The call
-        whose reply is the answer passes :func:`rollout.structure.answer_structure`.
+        The order in which ``act`` is called depends on the task, on what is drawn and on what is said, never on which
+        call comes back first: a runner may number calls as they start and derive seeds from that. What is left to
+        chance is drawn from :func:`rollout.seeds.episode_rng`. Independent calls are awaited together. The call whose
+        reply is the answer passes :func:`rollout.structure.answer_structure`.
         """
         ...

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
+from rollout.api_key import ApiKey, check_no_secret
 from rollout.tools.bm25 import BM25, words
 from rollout.tools.corpus import Document, load_corpus
 from rollout.tools.tool import ToolResult, complaint, object_schema
@@ -79,7 +79,7 @@ class WebSearch:
 
     Args:
         url: of the API, without a query.
-        key_variable: environment variable that holds the key; it is read at each call and never shown.
+        key_variable: NAME of the environment variable with the key, which is read at each call and never shown.
         key_header: the header that carries the key.
         query_parameter: the name of the query's parameter.
         results_path: keys that lead to the list of results, such as ``web.results``.
@@ -97,21 +97,20 @@ class WebSearch:
         fields: tuple[str, str, str] = ("title", "url", "description"),
         limits: WebLimits = WebLimits(),
     ) -> None:
+        check_no_secret("url", url)
         self.url = url
-        self.key_variable = key_variable
+        self.key = ApiKey(key_variable, "key_variable")
         self.key_header = key_header
         self.query_parameter = query_parameter
         self.results_path = results_path
         self.fields = fields
         # Followed elsewhere, a redirect would take the key along.
         self.limits = replace(limits, redirects=0)
-        if not os.environ.get(key_variable):
-            raise ValueError(f"web search: set the environment variable {key_variable} to the key of {url}")
 
     async def search(self, query: str, limit: int) -> list[Found]:
         """As :class:`SearchSource`."""
         address = f"{self.url}?{urlencode({self.query_parameter: query})}"
-        page = await fetch(address, self.limits, {self.key_header: os.environ[self.key_variable]})
+        page = await fetch(address, self.limits, {self.key_header: self.key.read()})
         try:
             results: Any = json.loads(page.body)
             for key in self.results_path.split("."):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,13 @@ import torch
 
 from data.datamodule import TaskDataModule
 from data.stage_batch import StageBatch
+from data.task import Task
 from lightning_modules.lts import LTS
 from lightning_modules.packed_decisions import score_packed
 from lightning_modules.reinforce import ReinforceSettings
-from rollout.gym.gym import GymBenchmark
+from rollout.engine import EngineError
+from rollout.gym.gym import Gym, GymBenchmark
+from rollout.teams_episode import TeamsEpisode
 from tests.lightning_modules.controller_parts import save_tiny_qwen3
 from tests.lightning_modules.lts_parts import SMALL, GymRun, fit_lts, lts_data, lts_module
 from tests.lightning_modules.parts import tiny_trainer
@@ -135,3 +139,43 @@ def test_defaults_are_the_papers() -> None:
     epochs = lts_data(GymRun()).epochs
     assert epochs is not None
     assert (type(epochs)().epochs, type(epochs)().passes) == (5, 10)
+
+
+class OneFails:
+    """The first episode fails once the others play; they would play for a minute."""
+
+    def __init__(self) -> None:
+        self.playing = 0
+        self.ended: list[str] = []
+
+    async def episode(self, task: Task, member: int, *_: Any) -> TeamsEpisode:
+        self.playing += 1
+        if member == 0:
+            while self.playing < 3:
+                await asyncio.sleep(0)
+            raise EngineError("out of order")
+        try:
+            await asyncio.sleep(60)
+        finally:
+            self.ended.append(f"{task.id} {member}")
+        raise AssertionError("nobody stopped it")
+
+    async def close(self) -> None: ...
+
+
+def test_a_failed_episode_ends_the_others_before_it_is_raised(module: LTS) -> None:
+    failing = OneFails()
+    module.teams, module.max_concurrent = failing, 3
+    with pytest.raises(EngineError, match="out of order"):
+        module.play(TASKS[:1], 3, 5, "none", None)
+    assert sorted(failing.ended) == [f"{TASKS[0].id} {member}" for member in (1, 2)]
+
+
+def test_no_place_for_an_episode_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^model\.init_args\.max_concurrent is 0; it must be at least 1"):
+        LTS(Gym(), "never loaded", max_concurrent=0)
+
+
+def test_a_reward_that_the_benchmark_does_not_score_is_refused(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"^model\.reinforce\.reward is 'accuracy', .* it has exact_match, partial$"):
+        fit_lts(folder, tmp_path, GymRun(reinforce=replace(SMALL, reward="accuracy")))

@@ -17,7 +17,10 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from transformers import AutoTokenizer
 
 from data.datamodule import TaskDataModule
+from data.environment import Observation
 from data.stream import StreamSettings
+from data.task import Score, Task
+from data.trajectory import Trajectory
 from lightning_modules.callbacks.comem.collective_curation import CollectiveCuration
 from lightning_modules.callbacks.comem.lifecycle_log import LifecycleLog
 from lightning_modules.callbacks.comem.mechanism import Mechanism
@@ -31,7 +34,7 @@ from lightning_modules.task_stream import TaskStream
 from memory.comem.comem import CoMem
 from memory.comem.settings import CoMemSettings
 from memory.experience_bank import ExperienceBank
-from memory.memory import Memory
+from memory.memory import Agent, Memory, Recall
 from memory.text import TextMemory
 from rollout.engine import Request
 from rollout.mas.autogen import AutoGen
@@ -40,6 +43,7 @@ from rollout.runner import RolloutSettings
 from tests.lightning_modules.parts import TinyBenchmark
 from tests.memory.parts import BagOfWords
 from tests.rollout.question_engine import QuestionEngine
+from tests.rollout.watched_engine import WatchedEngine
 
 
 def scripted(prompt: str, request: Request) -> str:
@@ -250,3 +254,73 @@ def test_a_list_that_would_go_wrong_is_refused(
 def test_mechanisms_need_a_comem(tiny_model_dir: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="needs a module with a CoMem"):
         stream(tiny_model_dir, tmp_path, None, mechanisms())
+
+
+class Endless:
+    """A world whose episodes always run out of steps. Its environment is its own only episode."""
+
+    name, max_steps, metrics = "endless", 2, ("success",)
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        return [Task(f"e{n}", "Find the exit.", (), self.name) for n in range(3)]
+
+    def environment(self, task: Task) -> Endless:
+        return self
+
+    def reset(self) -> Observation:
+        return Observation("A corridor.")
+
+    def step(self, action: str) -> Observation:
+        return Observation("The same corridor.")
+
+    def score(self) -> Score:
+        return {"success": 0.0}
+
+    def close(self) -> None: ...
+
+
+class Remembers:
+    """A memory of nothing that notes which episodes came to it."""
+
+    def __init__(self) -> None:
+        self.ended: list[Trajectory] = []
+
+    def prepare(self, tasks: Sequence[Task], agents: Sequence[Agent]) -> None: ...
+
+    def recall(self, task: Task, agent: Agent, context: str) -> Recall:
+        return Recall()
+
+    def end_episode(self, trajectory: Trajectory) -> None:
+        self.ended.append(trajectory)
+
+
+def on_text(root: Path, engine: WatchedEngine, benchmark: Any, memory: Memory) -> None:
+    """A stream whose engine takes text, so that no model and no tokenizer is read."""
+    module = TaskStream("a model of that API", engine, AutoGen(), memory, RolloutSettings(max_tokens=8))
+    trainer = L.Trainer(
+        accelerator="cpu", max_epochs=1, default_root_dir=root, enable_checkpointing=False, logger=False,
+        enable_progress_bar=False, enable_model_summary=False,
+    )  # fmt: skip
+    trainer.fit(module, datamodule=TaskDataModule(benchmark, stream=StreamSettings(shuffle=False)))
+
+
+def test_an_episode_out_of_steps_reaches_the_memory_and_one_that_broke_off_does_not(tmp_path: Path) -> None:
+    memory = Remembers()
+    engine = WatchedEngine(text_only=True, fails=lambda request: "task e1" in request.label)
+    on_text(tmp_path, engine, Endless(), memory)
+    assert [(made.task.id, made.failure) for made in memory.ended] == [
+        (task, "step limit: not done after 2 actions") for task in ("e0", "e2")
+    ]
+    rows = json.loads((tmp_path / "stream_results.json").read_text(encoding="utf-8"))["rows"]
+    assert rows[1]["failure"] == "engine: task e1, agent assistant: the script says so"
+
+
+def test_a_temperature_that_means_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^model\.temperature is -1"):
+        TaskStream("any", WatchedEngine(), AutoGen(), temperature=-1)
+
+
+def test_a_reward_that_the_benchmark_does_not_score_is_refused(tiny_model_dir: Path, tmp_path: Path) -> None:
+    memory = CoMem(BagOfWords(dim=64), CoMemSettings(reward="letter"))
+    with pytest.raises(ValueError, match=r"^model\.memory\.settings\.reward is 'letter'.*did you mean 'letters'\?"):
+        stream(tiny_model_dir, tmp_path, memory, mechanisms())

@@ -234,3 +234,29 @@ def test_other_failures_are_not_repeated(tokenizer: PreTrainedTokenizerBase) -> 
     with pytest.raises(EngineDiedError):
         ask(dead, Choices(("YES",)), tokenizer)
     assert len(free.seeds) == len(dead.seeds) == 1
+
+
+def test_an_engine_of_text_plays_without_the_models_tokenizer() -> None:
+    engine = WatchedEngine(ReplayEngine(script=reply), text_only=True)
+    mas = MagenticOne(TaskTools(corpus=CORPUS, python=False, max_characters=400, results=2))
+    teams = MagenticTeams(mas, engine, "no such model", BENCHMARK)
+    played = asyncio.run(teams.episode(TASK, 0, 7, "add_all"))
+    assert played.answer == episode("add_all").answer == "Riverside Gym\nThe Yard"
+    assert {request.prompt_ids for request in engine.asked} == {None}
+
+
+def test_a_team_whose_prompt_is_refused_fails_alone_and_its_tokens_count() -> None:
+    """The second team's third call on cannot be answered, as when a context has grown over the engine's limit."""
+    engine = WatchedEngine(ReplayEngine(script=reply))
+    engine.fails = lambda request: "team 1" in request.label and sum(map(team_1, engine.asked)) > 2
+    played = episode("none", engine)
+    assert [result.stop for result in played.results] == ["answered", "failed", "answered"]
+    assert played.results[1].failure is not None
+    assert "the script says so" in played.results[1].failure
+    assert played.results[1].tokens > 0
+    assert played.first != 1
+    assert played.score["accuracy"] == 1.0
+
+
+def team_1(request: Request) -> bool:
+    return ", team 1," in request.label

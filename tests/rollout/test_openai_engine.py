@@ -275,6 +275,14 @@ def test_a_server_without_keys_is_asked_without_one(loop: EventLoopThread) -> No
         assert SECRET not in server.asked[0].headers["Authorization"]
 
 
+def test_the_limit_goes_by_the_name_that_the_api_takes(loop: EventLoopThread) -> None:
+    for settings, name in (({}, "max_tokens"), ({"limit_field": "max_completion_tokens"}, "max_completion_tokens")):
+        with connected(loop, in_turn(chat("Lima.")), **settings) as (engine, server):
+            answers(loop, engine, [ASK])
+            limits = {key: value for key, value in server.asked[0].body.items() if key.startswith("max_")}
+            assert limits == {name: ASK.sampling.max_tokens}
+
+
 def test_latents_and_training_on_it_are_refused_with_the_key_before_any_model_is_loaded() -> None:
     with pytest.raises(ValueError, match=r"^model\.engine: OpenAIEngine takes text only: latents cannot be sent"):
         LatentMem("no such model", OpenAIEngine("small", api_key_env=None), AutoGen())

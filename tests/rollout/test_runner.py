@@ -409,3 +409,62 @@ def test_a_real_engine_gives_the_same_run_twice(
 
     assert outputs(8) == outputs(8) == outputs(1)
     assert len(set(outputs(8))) == 4
+
+
+# ------------------------------------------------------------------ what is refused before the engine is started
+
+
+class Cast(MAS):
+    """Agents as given, for the domain ``qa``."""
+
+    name = "cast"
+
+    def __init__(self, *agents: Agent) -> None:
+        self.cast = agents
+
+    def agents(self, domain: str) -> tuple[Agent, ...]:
+        return self.cast
+
+    async def run(self, task: Task, act: Act) -> str:
+        return "nothing"
+
+
+@pytest.mark.parametrize(
+    ("agents", "message"),
+    [
+        ((Agent("a", "", "You act."),), "needs a name, a role and a profile"),
+        ((Agent("a", "actor", " "),), "needs a name, a role and a profile"),
+        ((Agent("", "actor", "You act."),), "needs a name, a role and a profile"),
+        ((Agent("a", "actor", "You act."), Agent("a", "critic", "You doubt.")), "2 agents are 'a'"),
+    ],
+)
+def test_agents_that_cannot_be_are_refused(
+    make: Callable[..., EpisodeRunner], agents: tuple[Agent, ...], message: str
+) -> None:
+    engine = WatchedEngine()
+    with pytest.raises(ValueError, match=rf"^MAS 'cast', domain qa: .*{message}"):
+        make(engine, Cast(*agents)).run(TASKS, 2, PHASE, None)
+    assert engine.starts == 0
+
+
+def test_a_domain_without_prompts_is_refused(make: Callable[..., EpisodeRunner]) -> None:
+    engine = WatchedEngine()
+    with pytest.raises(ValueError, match=r"no prompts for domain 'chess'.*there are prompts for: code, "):
+        make(engine).run([*TASKS, replace(TASKS[0], id="c", domain="chess")], 2, PHASE, None)
+    assert engine.starts == 0
+
+
+def test_a_response_limit_without_room_for_a_prompt_is_refused(make: Callable[..., EpisodeRunner]) -> None:
+    engine = TransformersEngine("never loaded", max_model_len=64)
+    make(engine, max_tokens=63)
+    with pytest.raises(ValueError, match=r"^rollout\.max_tokens is 64, .* the engine's max_model_len of 64"):
+        make(engine, max_tokens=64)
+
+
+def test_an_engine_of_text_needs_no_tokenizer(loop: EventLoopThread) -> None:
+    engine = WatchedEngine(text_only=True)
+    runner = EpisodeRunner(engine, AutoGen(), None, embed, Facts(), RolloutSettings(max_tokens=16), loop=loop)
+    assert [made.failure for made in runner.run(TASKS, 1, PHASE, FixedMemory(text="Lima was right."))] == [None] * 4
+    assert all(request.prompt_ids is None and request.messages for request in engine.asked)
+    assert engine.asked[0].messages is not None
+    assert "Lima was right." in engine.asked[0].messages[-1].content

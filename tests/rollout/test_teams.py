@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from data.task import Score, Task
 from rollout.admission import AddAll, Candidate, Verdict
 from rollout.clock import WallClock
+from rollout.engine import EngineDiedError, EngineError
 from rollout.gym.clock import SimulatedClock
+from rollout.team_measures import measure
 from rollout.teams import Seat, Sharing, run_teams
 from rollout.teams_episode import TeamResult, TeamsEpisode, episode_from_dict, episode_to_dict
 
@@ -201,3 +203,46 @@ def test_every_coroutine_of_the_simulated_clock_wakes_in_order_of_time() -> None
 
     asyncio.run(run())
     assert woken == [(1.0, 1), (2.0, 1), (2.5, 2), (3.0, 0), (3.0, 1), (4.0, 0)]
+
+
+class Refused(Scripted):
+    """Takes one step, and then its prompt is too long."""
+
+    async def run(self, task: Task, seat: Seat) -> str:
+        await seat.admit("look", "long page")
+        self.clock.leave()
+        raise EngineError("over the engine's max_model_len")
+
+
+def test_an_engines_error_costs_its_team_and_nobody_else() -> None:
+    episode, _ = play(lambda clock: [Refused(clock, [], ""), Scripted(clock, ["b1", "b2"], "8")], None)
+    failed, other = episode.results
+    assert (failed.stop, failed.answer, len(failed.steps)) == ("failed", "", 1)
+    assert failed.failure == "over the engine's max_model_len"
+    assert (other.stop, other.answer, other.failure) == ("answered", "8", None)
+    assert (episode.first, episode.answer, episode.failure) == (1, "8", None)
+    assert episode_from_dict(episode_to_dict(episode)) == episode
+    assert measure([episode], "right").failed == 50.0
+
+
+def test_an_episode_without_aggregate_says_why_and_scores_nothing() -> None:
+    async def refuses(task: Task, results: Sequence[TeamResult]) -> str:
+        raise EngineError("the answer does not hold to its structure")
+
+    async def run() -> TeamsEpisode:
+        clock = SimulatedClock(1)
+        return await run_teams(TASK, [Scripted(clock, ["a1"], "7")], None, refuses, score, clock)
+
+    episode = asyncio.run(run())
+    assert (episode.answer, episode.failure) == ("", "the answer does not hold to its structure")
+    assert episode.score["right"] == 0.0
+    assert episode.score_first["right"] == 1.0
+
+
+def test_a_dead_engine_ends_the_run() -> None:
+    class Dead(Scripted):
+        async def run(self, task: Task, seat: Seat) -> str:
+            raise EngineDiedError("gone")
+
+    with pytest.raises(EngineDiedError, match="gone"):
+        play(lambda clock: [Scripted(clock, [], "7"), Dead(clock, [], "")], None)

@@ -171,5 +171,13 @@ def test_the_key_is_neither_shown_nor_taken_elsewhere(web: str, monkeypatch: pyt
 
 def test_a_missing_key_is_named_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SEARCH_KEY", raising=False)
-    with pytest.raises(ValueError, match="set the environment variable SEARCH_KEY"):
+    with pytest.raises(ValueError, match=r"^key_variable: the environment variable SEARCH_KEY is not set; export it"):
         WebSearch("https://api.example/search", "SEARCH_KEY")
+
+
+@pytest.mark.parametrize("url", ["https://api.example/search?token=hunter2", "https://me:hunter2@api.example/search"])
+def test_a_secret_in_the_address_is_refused_and_not_shown(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEARCH_KEY", "secret")
+    with pytest.raises(ValueError, match=r"^url holds a user, a password or a query") as refused:
+        WebSearch(url, "SEARCH_KEY")
+    assert "hunter2" not in str(refused.value)

@@ -9,7 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -263,6 +263,23 @@ def test_the_environment_is_given_back_and_the_users_values_win(monkeypatch: pyt
         assert (os.environ["MAS_TEST_SET"], os.environ["MAS_TEST_UNSET"]) == ("mine", "theirs")
     assert os.environ["MAS_TEST_SET"] == "mine"
     assert "MAS_TEST_UNSET" not in os.environ
+
+
+def test_on_a_gpu_only_what_vllm_has_a_setting_for_and_nothing_of_the_cpus(
+    monkeypatch: pytest.MonkeyPatch, tiny_model_dir: Path
+) -> None:
+    from vllm import AsyncEngineArgs
+    from vllm.platforms import current_platform
+
+    monkeypatch.delenv("VLLM_CPU_KVCACHE_SPACE", raising=False)
+    monkeypatch.setattr(type(current_platform), "is_cpu", lambda self: False)
+    engine = VLLMEngine(str(tiny_model_dir), gpu_memory_utilization=0.4, tensor_parallel_size=2)
+    arguments = engine.arguments()
+    assert arguments.keys() <= {field.name for field in fields(AsyncEngineArgs)}
+    assert (arguments["gpu_memory_utilization"], arguments["tensor_parallel_size"]) == (0.4, 2)
+    assert not {"enforce_eager", "enable_chunked_prefill", "max_num_batched_tokens", "block_size"} & arguments.keys()
+    with engine.environment():
+        assert "VLLM_CPU_KVCACHE_SPACE" not in os.environ
 
 
 # ------------------------------------------------------------------ an engine of its own, to kill and to close

@@ -163,13 +163,22 @@ def test_a_replica_that_comes_back_as_another_model_stays_out(loop: EventLoopThr
 
 def test_when_none_is_left_the_error_names_every_replica(loop: EventLoopThread, tiny_model_dir: Path) -> None:
     replicas = replicas_of(tiny_model_dir)
-    with connected(loop, tiny_model_dir, *replicas) as (engine, servers):
+    with connected(loop, tiny_model_dir, *replicas, outage_s=0.2) as (engine, servers):
         for replica in replicas:
             replica.down = True
         with pytest.raises(EngineDiedError, match=r"^task t7, agent solver: no replica is left") as failure:
             answers(loop, engine, [ASK])
         for server in servers:
             assert f"{server.url}: RemoteProtocolError: Server disconnected" in str(failure.value)
+
+
+def test_requests_wait_for_the_only_replica_to_start_again(loop: EventLoopThread, tiny_model_dir: Path) -> None:
+    (replica,) = replicas_of(tiny_model_dir, 1)
+    with connected(loop, tiny_model_dir, replica, max_retries=1) as (engine, _):
+        replica.down = True
+        threading.Timer(0.8, lambda: setattr(replica, "down", False)).start()
+        made = answers(loop, engine, requests_of(6))
+    assert [(answer.text, answer.retries) for answer in made] == [(f"a{n}", 1) for n in range(6)]
 
 
 def test_a_request_that_fails_on_well_replicas_is_bounded_and_takes_none_out(
@@ -182,6 +191,18 @@ def test_a_request_that_fails_on_well_replicas_is_bounded_and_takes_none_out(
         ):
             answers(loop, engine, [ASK])
         assert all(replica.live for replica in engine.replicas.all)
+
+
+@pytest.mark.parametrize("body", ["<p>Busy</p>", {}, {"choices": []}, {"choices": [{"text": "Lima"}], "usage": {}}])
+def test_an_answer_that_is_no_completion_is_an_engines_error(
+    loop: EventLoopThread, tiny_model_dir: Path, body: Any
+) -> None:
+    (replica,) = replicas_of(tiny_model_dir, 1, fail_with=Reply(body=body))
+    with (
+        connected(loop, tiny_model_dir, replica) as (engine, _),
+        pytest.raises(EngineError, match=r"agent solver: what http://.*/v1/completions answered is no completion"),
+    ):
+        answers(loop, engine, [ASK])
 
 
 def test_a_broken_connection_to_a_well_replica_is_tried_again_there(
@@ -247,7 +268,13 @@ def test_every_replica_is_checked_at_the_start(
 
 @pytest.mark.parametrize(
     ("reply", "message"),
-    [(Reply(404, {}), "HTTP 404 from /v1/models"), (Reply(body="<p>Hi</p>"), "/v1/models does not answer in JSON")],
+    [
+        (Reply(404, {}), "HTTP 404 from /v1/models"),
+        (Reply(body="<p>Hi</p>"), "/v1/models does not answer in JSON"),
+        (Reply(body={}), "/v1/models does not list models as vLLM does"),
+        (Reply(body=[1]), "/v1/models does not list models as vLLM does"),
+        (Reply(body={"data": [{"id": "served"}]}), "/v1/models does not list models as vLLM does"),
+    ],
 )
 def test_a_server_that_is_no_vllm_is_said_to_be_none(
     loop: EventLoopThread, tiny_model_dir: Path, reply: Reply, message: str
