@@ -154,7 +154,7 @@ def train(args: Sequence[str]) -> MemoryCLI:
 
 def _own_words(error: BaseException) -> str:
     """What the class said: jsonargparse appends all values of the section, a key pasted among them too."""
-    while error.__cause__ is not None and str(error).startswith(str(error.__cause__)):
+    while error.__cause__ is not None and str(error.__cause__).partition("\n")[0] in str(error):
         error = error.__cause__
     return str(error)
 

@@ -49,7 +49,7 @@ def refused(args: list[str], config: str, monkeypatch: pytest.MonkeyPatch, capsy
         ([SERVER, "model.init_args.engine.model=x", "model.init_args.engine.urls=[]"], "urls", "at least one URL"),
         ([OPENAI, "model.init_args.engine.model=x"], "api_key_env", "OPENAI_API_KEY is not set"),
         (
-            [OPENAI, "model.init_args.engine.model=x", "model.init_args.engine.api_key_env=null"],
+            [OPENAI, "model.init_args.engine.model=x", "model.init_args.engine.api_key_env=PATH"],
             "model.engine",
             "takes text only",
         ),
