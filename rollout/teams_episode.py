@@ -10,7 +10,7 @@ from data.plain import plain, task_from_plain
 from data.task import Score, Task
 from memory.shared_bank import Entry, Use, used_entries
 
-Stop = Literal["answered", "step_limit"]
+Stop = Literal["answered", "step_limit", "failed"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,12 @@ class TeamStep:
 
 @dataclass(frozen=True)
 class TeamResult:
-    """What one team ended with. ``finished_s`` is on the episode's clock."""
+    """What one team ended with.
+
+    Attributes:
+        finished_s: on the episode's clock.
+        failure: why a team that ``failed`` broke off without an answer (:mod:`rollout.failure`).
+    """
 
     team: int
     answer: str
@@ -31,6 +36,7 @@ class TeamResult:
     finished_s: float
     tokens: int
     steps: tuple[TeamStep, ...]
+    failure: str | None = None
 
 
 @dataclass(frozen=True)
@@ -64,13 +70,14 @@ class TeamsEpisode:
     Attributes:
         member: place in the group of G.
         results: by team.
-        first: index of the team that finished first.
+        first: index of the team that finished first, failed ones last.
         answer: the aggregate.
         score, score_first: R_agg and R_first by metric.
         admissions: in the order in which they were decided; empty without a bank.
         runtime_s: until the aggregate, on the episode's clock.
         simulated: that clock, and the agents, are a simulation's.
         wall_s: seconds of wall clock.
+        failure: why there is no aggregate.
     """
 
     task: Task
@@ -86,6 +93,7 @@ class TeamsEpisode:
     runtime_s: float
     simulated: bool
     wall_s: float
+    failure: str | None = None
 
     def used(self, by_other_team: bool = True) -> frozenset[int]:
         """U: indices into ``admissions`` of the admitted steps whose key was selected later."""

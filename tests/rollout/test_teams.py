@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from data.task import Score, Task
 from rollout.admission import AddAll, Candidate, Verdict
 from rollout.clock import WallClock
+from rollout.failure import EpisodeError
 from rollout.gym.clock import SimulatedClock
 from rollout.teams import Seat, Sharing, run_teams
 from rollout.teams_episode import TeamResult, TeamsEpisode, episode_from_dict, episode_to_dict
@@ -158,6 +159,48 @@ def test_what_a_team_raises_ends_the_episode_and_cancels_the_others() -> None:
     with pytest.raises(ConnectionError, match="engine gone"):
         play(lambda clock: [Waits(clock, [], ""), Fails(clock, [], "")], None)
     assert cancelled == [0]
+
+
+def broken(*failing: int) -> TeamsEpisode:
+    """Two teams that answer 7 after 2 s and 8 after 1 s, of which ``failing`` break off after their steps."""
+
+    class Breaks(Scripted):
+        async def run(self, task: Task, seat: Seat) -> str:
+            answer = await super().run(task, seat)
+            if seat.team in failing:
+                raise EpisodeError(f"engine: team {seat.team} got no answer")
+            return answer
+
+    return play(lambda clock: [Breaks(clock, ["a1", "a2"], "7"), Breaks(clock, ["b1"], "8")], None)[0]
+
+
+def test_a_team_that_breaks_off_is_on_record_and_the_others_go_on() -> None:
+    episode = broken(1)
+    assert [(result.stop, result.answer) for result in episode.results] == [("answered", "7"), ("failed", "")]
+    assert episode.results[1].failure == "engine: team 1 got no answer"
+    assert len(episode.results[1].steps) == 1
+    assert (episode.first, episode.score_first["right"]) == (0, 1.0)  # though team 1 ended earlier
+    assert episode.failure is None
+    assert episode_from_dict(json.loads(json.dumps(episode_to_dict(episode)))) == episode
+
+
+def test_without_any_team_left_nothing_is_aggregated() -> None:
+    episode = broken(0, 1)
+    assert (episode.answer, episode.score["right"]) == ("", 0.0)
+    assert episode.failure == "all teams failed, the first: engine: team 0 got no answer"
+
+
+def test_an_aggregate_that_fails_leaves_the_teams_answers_scored() -> None:
+    async def fails(task: Task, results: Sequence[TeamResult]) -> str:
+        raise EpisodeError("engine: cut short")
+
+    async def run() -> TeamsEpisode:
+        clock = SimulatedClock(1)
+        return await run_teams(TASK, [Scripted(clock, ["a"], "7")], None, fails, score, clock)
+
+    episode = asyncio.run(run())
+    assert (episode.answer, episode.failure) == ("", "engine: cut short")
+    assert (episode.score["right"], episode.score_first["right"]) == (0.0, 1.0)
 
 
 def test_no_teams_are_refused() -> None:
