@@ -39,6 +39,7 @@ def test_eval_prints_the_papers_tables(config: Path, tmp_path: Path, capsys: pyt
     assert {path.name for path in (run / "checkpoints").iterdir()} >= {"collect.ckpt", "reuse.ckpt", "last.ckpt"}
     settings = tmp_path / "tables.yaml"
     settings.write_text("lts:\n  team_counts: [2]\n", encoding="utf-8")
+    capsys.readouterr()
     evaluate(["--config", str(settings)])
     printed = capsys.readouterr().out
     for number in (1, 2, 3, 5, 6, 7):
