@@ -70,6 +70,8 @@ class Backbone(nn.Module):
             task_type="CAUSAL_LM",
         )
         self.model: PreTrainedModel = inject_adapter_in_model(config, model)
+        for weight in self.adapter_parameters().values():
+            weight.data = weight.data.float()  # peft gives them the base's dtype, in which small updates are lost
         if gradient_checkpointing:
             self.model.gradient_checkpointing_enable({"use_reentrant": False})
         self._lora_layers = [layer for layer in self.model.modules() if isinstance(layer, BaseTunerLayer)]

@@ -33,14 +33,19 @@ class ControllerAdmission:
         temperature: float,
         rng: random.Random,
     ) -> None:
+        self._backbone = backbone
+        self._controller = controller
         self._phi = phi
+        self._question = task.question
         self._temperature = temperature
         self._rng = rng
-        self._decisions = DecisionCache(backbone, controller, phi([task.question])[0])
+        self._decisions: DecisionCache | None = None
 
     async def decide(self, candidate: Candidate) -> Verdict:
-        """z_t ~ softmax(ℓ_t / T), or the larger of the two."""
+        """z_t ~ softmax(ℓ_t / T), or the larger of the two. The first one also embeds the query, and takes its time."""
         started = time.perf_counter()
+        if self._decisions is None:
+            self._decisions = DecisionCache(self._backbone, self._controller, self._phi([self._question])[0])
         step = self._phi([candidate.instruction, candidate.summary, candidate.output])
         keys = self._phi(candidate.keys) if candidate.keys else step[:0]
         logits = self._decisions.logits(keys, step)

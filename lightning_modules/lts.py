@@ -10,7 +10,6 @@ an epoch belong to the checkpoint, so a run goes on in the middle of either.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -27,7 +26,7 @@ from data.datamodule import TaskDataModule
 from data.stage_batch import StageBatch
 from data.task import Task
 from lightning_modules.backbone import Backbone, LoraSettings
-from lightning_modules.controller import Controller, ControllerSettings
+from lightning_modules.controller import STEP_TOKENS, Controller, ControllerSettings
 from lightning_modules.controller_admission import ControllerAdmission, decision_rng
 from lightning_modules.credit import decision_advantages
 from lightning_modules.optimisation import rate_factor
@@ -36,7 +35,7 @@ from lightning_modules.phi import Phi
 from lightning_modules.reinforce import ReinforceSettings, admission_loss
 from rollout.admission import Admission, Variant
 from rollout.event_loop import EventLoopThread
-from rollout.in_order import cancel
+from rollout.play_teams import play_teams
 from rollout.seeds import call_seed
 from rollout.team_measures import measure
 from rollout.teams import MakeAdmission, ParallelTeams
@@ -123,24 +122,15 @@ class LTS(L.LightningModule):
     def play(
         self, tasks: Sequence[Task], group_size: int, seed: int, variant: Variant, controller: MakeAdmission | None
     ) -> list[TeamsEpisode]:
-        """``group_size`` episodes of every task, task by task, member by member."""
+        """``group_size`` episodes of every task; see :func:`rollout.play_teams.play_teams`."""
         self._loop = self._loop or EventLoopThread()
-        return self._loop.run(self._play(tasks, group_size, seed, variant, controller))
+        return self._loop.run(
+            play_teams(self.teams, tasks, group_size, seed, variant, controller, self.max_concurrent, self._played)
+        )
 
-    async def _play(
-        self, tasks: Sequence[Task], group_size: int, seed: int, variant: Variant, controller: MakeAdmission | None
-    ) -> list[TeamsEpisode]:
-        places = asyncio.Semaphore(self.max_concurrent)
-
-        async def one(task: Task, member: int) -> TeamsEpisode:
-            async with places:
-                return await self.teams.episode(task, member, seed, variant, controller)
-
-        running = [asyncio.create_task(one(task, member)) for task in tasks for member in range(group_size)]
-        try:
-            return list(await asyncio.gather(*running))
-        finally:
-            await cancel(running)  # after a failure the others would play on, and hold the engine
+    def _played(self, done: int, total: int) -> None:
+        if self.on_progress is not None:
+            self.on_progress("rollout", done, total)
 
     def embed(self, episode: TeamsEpisode) -> EmbeddedEpisode:
         """φ of all that the decisions of ``episode`` read."""
@@ -150,7 +140,7 @@ class LTS(L.LightningModule):
         return EmbeddedEpisode(
             query=vectors[0],
             keys=vectors[1 : 1 + len(keys)],
-            steps=vectors[1 + len(keys) :].unflatten(0, (-1, 3)),
+            steps=vectors[1 + len(keys) :].reshape(len(episode.admissions), STEP_TOKENS, vectors.shape[-1]),
             seen=tuple(step.seen for step in episode.admissions),
         )
 
@@ -260,6 +250,11 @@ class LTS(L.LightningModule):
         if isinstance(data, TaskDataModule):
             benchmark = data.benchmark
             check_metric("model.reinforce.reward", self.reinforce.reward, benchmark.name, benchmark.metrics)
+        if self.trainer.precision in ("16-true", "bf16-true"):
+            raise ValueError(
+                f"trainer.precision is {self.trainer.precision}: what learns would lose its small updates; set 32-true "
+                "and the precision of the frozen base with model.init_args.dtype"
+            )
 
     def teardown(self, stage: str) -> None:
         """Close the teams and stop the event loop."""

@@ -119,7 +119,7 @@ class AskedAdmission:
 
 
 class AskedSummary:
-    """s_t by a stateless call (LTS §4.3).
+    """s_t by a stateless call (LTS §4.3), cut at twice its length (ours): every orchestrator reads it before each step.
 
     Args:
         ask: calls the model.
@@ -137,7 +137,8 @@ class AskedSummary:
         messages = prompts.role("teams", "summariser").messages(
             "summarise", instruction=instruction, output=output, low=low, high=high
         )
-        return " ".join((await self._ask(team, prompts.agent("teams", "summariser"), messages)).split())
+        reply = await self._ask(team, prompts.agent("teams", "summariser"), messages)
+        return " ".join(reply.split()[: 2 * self._words[1]])
 
 
 def asked_admission(variant: Variant, ask: Ask) -> Admission | None:

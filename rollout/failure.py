@@ -17,10 +17,11 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
 
 from data.trajectory import Trajectory
 from rollout.engine import EngineDiedError, EngineError
+from rollout.teams_episode import TeamsEpisode
 
 Part = Literal["agents", "environment", "scoring"]
 
@@ -68,8 +69,18 @@ def broke_off(trajectory: Trajectory) -> bool:
 def check_any_finished(trajectories: Sequence[Trajectory]) -> None:
     """Raises ``RuntimeError`` with the first reasons when every one of ``trajectories`` broke off."""
     if trajectories and all(map(broke_off, trajectories)):
-        reasons = list(dict.fromkeys(f"task {t.task.id}: {t.failure}" for t in trajectories))[:QUOTED]
-        raise RuntimeError(f"all {len(trajectories)} episodes failed; the first reasons:\n  " + "\n  ".join(reasons))
+        _raise_reasons([f"task {each.task.id}: {each.failure}" for each in trajectories])
+
+
+def check_any_aggregate(episodes: Sequence[TeamsEpisode]) -> None:
+    """Raises ``RuntimeError`` with the first reasons when not one of ``episodes`` came to an aggregate."""
+    if episodes and all(episode.failure for episode in episodes):
+        _raise_reasons([f"task {each.task.id}: {each.failure}" for each in episodes])
+
+
+def _raise_reasons(reasons: Sequence[str]) -> NoReturn:
+    quoted = list(dict.fromkeys(reasons))[:QUOTED]
+    raise RuntimeError(f"all {len(reasons)} episodes failed; the first reasons:\n  " + "\n  ".join(quoted))
 
 
 def _cause(error: Exception) -> Exception:

@@ -15,12 +15,13 @@ from rollout.admission import AskedSummary, Variant, asked_admission
 from rollout.aggregation import AskedAggregate
 from rollout.clock import WallClock
 from rollout.engine import Engine
+from rollout.failure import blame
 from rollout.mas.magentic_one.magentic_one import MagenticOne
 from rollout.mas.mas import Message
 from rollout.structure import Structure
 from rollout.team_calls import TeamCalls, TeamSampling
-from rollout.teams import MakeAdmission, Seat, Sharing, Team, run_teams
-from rollout.teams_episode import TeamsEpisode
+from rollout.teams import Aggregate, MakeAdmission, Seat, Sharing, Team, run_teams
+from rollout.teams_episode import TeamResult, TeamsEpisode
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -41,15 +42,16 @@ class MagenticTeam(Team):
         self._calls = calls
 
     async def run(self, task: Task, seat: Seat) -> str:
-        """The candidate answer."""
+        """The candidate answer. Raises :class:`rollout.failure.EpisodeError`, ``EngineDiedError``."""
 
         async def act(agent: Agent, messages: Sequence[Message], structure: Structure | None = None) -> str:
             return await self._calls(seat.team, agent, messages, structure)
 
         try:
-            return await self._mas.work(task, act, seat)
+            with blame("agents"):
+                return await self._mas.work(task, act, seat)
         finally:
-            seat.spend(self._calls.tokens[seat.team])  # of a team that failed too
+            seat.spend(self._calls.tokens[seat.team])
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class MagenticTeams:
         """One episode. What chance decides in one team depends on ``seed`` and the bank that it saw.
 
         Raises:
-            EngineDiedError: nobody can be served. A call that could not be answered costs its team.
+            EngineDiedError: nobody can be served.
             ValueError: ``lts`` without ``controller``.
         """
         await self.engine.start()
@@ -107,12 +109,21 @@ class MagenticTeams:
             task,
             [MagenticTeam(self.mas, calls) for _ in range(self.teams)],
             self._sharing(calls, task, member, variant, controller),
-            AskedAggregate(calls, self.transcript_characters),
+            self._aggregate(calls),
             self.benchmark.score,
             WallClock(),
             self.max_steps,
             member,
         )
+
+    def _aggregate(self, calls: TeamCalls) -> Aggregate:
+        asked = AskedAggregate(calls, self.transcript_characters)
+
+        async def aggregate(task: Task, results: Sequence[TeamResult]) -> str:
+            with blame("agents"):
+                return await asked(task, results)
+
+        return aggregate
 
     async def close(self) -> None:
         """Stop the engine, on the event loop of the episodes."""

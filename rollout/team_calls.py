@@ -71,7 +71,7 @@ class TeamCalls:
         request = question(self.tokenizer, messages, sampling, structure, label)
         completion = await self._answer(request)
         self.tokens[team] += prompt_positions(request, completion) + sampled_tokens(completion)
-        return completion.text
+        return spoken(completion.text)
 
     async def _answer(self, request: Request) -> Completion:
         """A structured reply that was cut short is sampled again under another seed."""
@@ -87,3 +87,8 @@ class TeamCalls:
                 )
                 request = replace(request, sampling=again)
         return await self.engine.generate(request)
+
+
+def spoken(text: str) -> str:
+    """What a model that thinks aloud (Qwen3) says after its thoughts; all of any other text."""
+    return text.rpartition("</think>")[2].lstrip() if "</think>" in text else text

@@ -20,9 +20,12 @@ class Measures:
         recall: entries ever selected / entries, in %; ``None`` without entries.
         cross_team_recall: entries selected by another team / entries selected, in %; ``None`` if none was.
         steps: agent steps an episode, all teams together.
-        tokens: an episode.
-        decision_share: wall clock of decisions / wall clock of episodes, in %.
-        failed: teams that an engine's error ended / teams, in %.
+        tokens: an episode: of its teams, with their summaries and decisions.
+        decision_s: wall clock of one decision; ``None`` without decisions.
+        decision_share: wall clock of decisions / wall clock of episodes, in %: the controller's share of a run whose
+            episodes are played one at a time, less than it where they overlap.
+        failed: episodes without an aggregate.
+        failed_teams: teams that broke off, of all episodes together.
     """
 
     episodes: int
@@ -35,8 +38,10 @@ class Measures:
     cross_team_recall: float | None
     steps: float
     tokens: float
+    decision_s: float | None
     decision_share: float
-    failed: float
+    failed: int
+    failed_teams: int
 
 
 def measure(episodes: Sequence[TeamsEpisode], metric: str) -> Measures:
@@ -47,6 +52,7 @@ def measure(episodes: Sequence[TeamsEpisode], metric: str) -> Measures:
     selected = sum(len({use.entry for use in episode.uses}) for episode in episodes)
     crossed = sum(len(episode.used(by_other_team=True)) for episode in episodes)
     decisions = [step for episode in episodes for step in episode.admissions]
+    decided_s = sum(step.wall_s for step in decisions)
     return Measures(
         episodes=len(episodes),
         score=fmean(episode.score[metric] for episode in episodes),
@@ -58,8 +64,10 @@ def measure(episodes: Sequence[TeamsEpisode], metric: str) -> Measures:
         cross_team_recall=_percent(crossed, selected),
         steps=fmean(sum(len(result.steps) for result in episode.results) for episode in episodes),
         tokens=fmean(sum(result.tokens for result in episode.results) for episode in episodes),
-        decision_share=100 * sum(step.wall_s for step in decisions) / (sum(each.wall_s for each in episodes) or 1.0),
-        failed=100 * fmean(result.stop == "failed" for episode in episodes for result in episode.results),
+        decision_s=decided_s / len(decisions) if decisions else None,
+        decision_share=100 * decided_s / (sum(episode.wall_s for episode in episodes) or 1.0),
+        failed=sum(episode.failure is not None for episode in episodes),
+        failed_teams=sum(result.failure is not None for episode in episodes for result in episode.results),
     )
 
 

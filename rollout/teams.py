@@ -18,7 +18,7 @@ from data.task import Score, Task
 from memory.shared_bank import Entry, SharedBank
 from rollout.admission import Admission, Candidate, Summarise, Variant, Verdict
 from rollout.clock import Clock
-from rollout.engine import EngineDiedError, EngineError
+from rollout.failure import EpisodeError
 from rollout.teams_episode import AdmissionStep, Stop, TeamResult, TeamsEpisode, TeamStep
 
 Aggregate = Callable[[Task, Sequence[TeamResult]], Awaitable[str]]
@@ -60,7 +60,11 @@ class Team(Protocol):
     """One team: an orchestrator and its agents."""
 
     async def run(self, task: Task, seat: Seat) -> str:
-        """Work on ``task`` and return the candidate answer y^k."""
+        """Work on ``task`` and return the candidate answer y^k.
+
+        Raises:
+            EpisodeError: this team broke off; the others go on without it.
+        """
         ...
 
 
@@ -170,9 +174,11 @@ async def run_teams(
         max_steps: of each team (paper: 30).
         member: place in the group of G.
 
+    A team that raises :class:`rollout.failure.EpisodeError` has failed and answers nothing; an aggregate that raises it
+    or of which no team is left, is empty. Whatever else they raise ends the episode; the other teams are cancelled.
+
     Raises:
-        EngineDiedError: nobody can be served. An :class:`EngineError` costs its team only, or the aggregate.
-        ValueError: no team. Whatever else a team raises ends the episode; the other teams are cancelled.
+        ValueError: no team.
     """
     if not teams:
         raise ValueError("an episode needs at least one team")
@@ -181,7 +187,7 @@ async def run_teams(
     seats = [Seat(place, max_steps, task.question, bank, admissions, sharing, clock) for place, _ in enumerate(teams)]
     results = await _all_teams([_finish(task, team, seat, clock) for team, seat in zip(teams, seats, strict=True)])
     first = min(results, key=lambda result: (result.stop == "failed", result.finished_s, result.team))
-    answer, failure = await _said(aggregate(task, results))
+    answer, failure = await _aggregated(task, results, aggregate)
     return TeamsEpisode(
         task=task,
         member=member,
@@ -212,16 +218,21 @@ async def _all_teams(teams: Sequence[Coroutine[Any, Any, TeamResult]]) -> tuple[
 
 
 async def _finish(task: Task, team: Team, seat: Seat, clock: Clock) -> TeamResult:
-    answer, failure = await _said(team.run(task, seat))
-    stop: Stop = "failed" if failure is not None else "step_limit" if seat.exhausted else "answered"
+    answer, failure = "", None
+    try:
+        answer = await team.run(task, seat)
+    except EpisodeError as error:
+        failure = str(error)
+    stop: Stop = "failed" if failure else "step_limit" if seat.exhausted else "answered"
     return TeamResult(seat.team, answer, stop, clock.now(), seat.tokens, tuple(seat.steps), failure)
 
 
-async def _said(call: Awaitable[str]) -> tuple[str, str | None]:
-    """What ``call`` says; or nothing, and why the engine did not serve it (a prompt over its limit, say)."""
+async def _aggregated(task: Task, results: Sequence[TeamResult], aggregate: Aggregate) -> tuple[str, str | None]:
+    """The aggregate, or why there is none."""
+    reasons = [result.failure for result in results if result.failure]
+    if len(reasons) == len(results):
+        return "", f"all teams failed, the first: {reasons[0]}"
     try:
-        return await call, None
-    except EngineDiedError:
-        raise
-    except EngineError as error:
+        return await aggregate(task, results), None
+    except EpisodeError as error:
         return "", str(error)

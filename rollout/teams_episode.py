@@ -23,7 +23,12 @@ class TeamStep:
 
 @dataclass(frozen=True)
 class TeamResult:
-    """What one team ended with. ``finished_s`` is on the episode's clock, ``failure`` the engine's that ended it."""
+    """What one team ended with.
+
+    Attributes:
+        finished_s: on the episode's clock.
+        failure: why a team that ``failed`` broke off without an answer (:mod:`rollout.failure`).
+    """
 
     team: int
     answer: str
@@ -65,14 +70,14 @@ class TeamsEpisode:
     Attributes:
         member: place in the group of G.
         results: by team.
-        first: index of the team that finished first; one that failed comes after all others.
+        first: index of the team that finished first, failed ones last.
         answer: the aggregate.
         score, score_first: R_agg and R_first by metric.
         admissions: in the order in which they were decided; empty without a bank.
         runtime_s: until the aggregate, on the episode's clock.
         simulated: that clock, and the agents, are a simulation's.
         wall_s: seconds of wall clock.
-        failure: why there is no aggregate (``answer`` is empty then), ``None`` where there is one.
+        failure: why there is no aggregate.
     """
 
     task: Task

@@ -31,13 +31,15 @@ def played() -> Played:
 
 
 def test_a_line_a_variant_with_dashes_where_nothing_was_decided(played: Played) -> None:
-    head, _, none, llm = table(played, "accuracy").splitlines()
+    title, _, head, _, none, llm = table(played, "accuracy").splitlines()
+    assert title == "## 1 tasks, one episode each"
     names = [cell.strip() for cell in head.strip("|").split("|")]
     rows = [dict(zip(names, map(str.strip, row.strip("|").split("|")), strict=True)) for row in (none, llm)]
-    assert [row["variant"] for row in rows] == ["none", "llm"]
-    assert [row["score"] for row in rows] == ["1.000", "1.000"]
-    assert (rows[0]["saved"], rows[0]["simulated"]) == ("–", "False")
-    assert rows[1]["saved"] != "–"
+    assert [row["variant"] for row in rows] == ["none (M1-Parallel)", "LTS-LLM"]
+    assert [row["score %"] for row in rows] == ["100.0", "100.0"]
+    assert [row["memories saved %"] for row in rows] == ["–", "50.0"]
+    assert [row["steps"] for row in rows] == ["6.0", "2.0"]  # the first team shares before the others begin
+    assert {row["failed teams"] for row in rows} == {"0"}
 
 
 def test_what_is_written_can_be_read_again(played: Played, tmp_path: Path) -> None:

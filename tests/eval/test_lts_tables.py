@@ -39,12 +39,17 @@ def test_eval_prints_the_papers_tables(config: Path, tmp_path: Path, capsys: pyt
     assert {path.name for path in (run / "checkpoints").iterdir()} >= {"collect.ckpt", "reuse.ckpt", "last.ckpt"}
     settings = tmp_path / "tables.yaml"
     settings.write_text("lts:\n  team_counts: [2]\n", encoding="utf-8")
+    capsys.readouterr()
     evaluate(["--config", str(settings)])
     printed = capsys.readouterr().out
     for number in (1, 2, 3, 5, 6, 7):
         assert f"## Table {number}:" in printed
-    assert "SIMULATED" in printed
-    assert "| add_all | 100.0 |" in printed  # Table 3: everything is saved
+    assert "a SIMULATION" in printed.splitlines()[0]
+    assert "## Figure 3: cumulative distribution of the runtime, simulated s" in printed
+    assert "| LTS-AddAll | 100.0 |" in printed  # Table 3: everything is saved
+    assert "| method | K | shared memory | level 1 (n=2) | level 2 (n=2) | level 3 (n=2) | all (n=6) |" in printed
+    assert "runtime, s" not in printed
+    assert (run / "lts_runtime_cdf.png").stat().st_size > 0
     found = json.loads((run / "lts_results.json").read_text(encoding="utf-8"))
     conditions = {(each["variant"], each["teams"], each["summary"]) for each in found["conditions"]}
     assert ("none", 1, "short") in conditions

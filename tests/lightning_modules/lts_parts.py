@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import lightning as L
 
@@ -29,6 +30,7 @@ class GymRun:
     lr: float = 1e-3
     reinforce: ReinforceSettings = SMALL
     initial_admission: float | None = 0.6
+    dtype: Literal["float32", "bfloat16"] = "float32"
 
 
 def lts_module(folder: Path, setting: GymRun) -> LTS:
@@ -38,7 +40,7 @@ def lts_module(folder: Path, setting: GymRun) -> LTS:
         controller=ControllerSettings(initial_admission=setting.initial_admission),
         reinforce=setting.reinforce,
         optimiser=ControllerOptimiser(lr=setting.lr, warmup_ratio=0.3),
-        dtype="float32",
+        dtype=setting.dtype,
     )
 
 

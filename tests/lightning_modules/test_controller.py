@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -148,6 +150,20 @@ def test_a_decision_depends_on_keys_and_output(backbone: Backbone) -> None:
         return float(asyncio.run(admission.decide(asked)).probability or 0)
 
     assert len({round(chance(each), 6) for each in (candidate(), candidate(("Paris.",)), candidate((), "Rome."))}) == 3
+
+
+def test_the_time_of_a_decision_is_that_of_everything_it_embeds(backbone: Backbone) -> None:
+    """The query's embedding too, in the first one: nothing that the controller does is left out of its share."""
+
+    class Slow(Phi):
+        def __call__(self, texts: Sequence[str]) -> torch.Tensor:
+            time.sleep(0.02)
+            return super().__call__(texts)
+
+    admission = ControllerAdmission(backbone, new_controller(backbone), Slow(backbone), TASK, 0.0, random.Random(0))
+    first, second = (asyncio.run(admission.decide(candidate(("a key",)))) for _ in range(2))
+    assert first.wall_s >= 0.06  # query, step, keys
+    assert second.wall_s >= 0.04  # step, keys
 
 
 def test_the_stream_of_decisions_differs_by_epoch_and_member() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import lightning as L
 import pytest
@@ -130,6 +130,34 @@ def test_a_checkpoint_of_other_weights_is_refused(module: LTS) -> None:
 def test_data_without_epochs_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"data\.epochs"):
         tiny_trainer(tmp_path).fit(lts_module(folder, GymRun()), datamodule=TaskDataModule(GymBenchmark(train=2)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_half_precision_base_trains_adapters_and_projections_in_fp32(
+    folder: Path, tmp_path: Path, dtype: Literal["float32", "bfloat16"]
+) -> None:
+    """As on a GPU: trainer.precision 32-true over a bfloat16 base."""
+    module = fit_lts(folder, tmp_path, GymRun(epochs=1, passes=1, dtype=dtype))
+    assert {weight.dtype for weight in module.state_dict().values()} == {torch.float32}
+    assert str(module.backbone.model.get_input_embeddings().weight.dtype) == f"torch.{dtype}"
+
+
+def test_a_precision_that_would_learn_in_bfloat16_is_refused(folder: Path, tmp_path: Path) -> None:
+    trainer = L.Trainer(accelerator="cpu", precision="bf16-true", logger=False, default_root_dir=tmp_path)
+    with pytest.raises(ValueError, match=r"precision is bf16-true.*set 32-true"):
+        trainer.fit(lts_module(folder, GymRun()), datamodule=lts_data(GymRun()))
+
+
+def test_an_episode_without_a_single_step_can_be_learnt_from(module: LTS) -> None:
+    """A team may call its task done at its first ledger."""
+    (played,) = module.play(TASKS[:1], 1, 5, "lts", module.admission(0, temperature=1.2))
+    silent = replace(played, admissions=(), entries=(), uses=())
+    with module.backbone.adapted():
+        logits = score_packed(module.backbone, module.controller, [module.embed(each) for each in (silent, played)])
+        assert logits.shape == (len(played.admissions), 2)
+        nothing = score_packed(module.backbone, module.controller, [module.embed(silent)])
+        (logits.sum() + nothing.sum()).backward()
+    assert nothing.shape == (0, 2)
 
 
 def test_defaults_are_the_papers() -> None:

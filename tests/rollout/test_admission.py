@@ -80,6 +80,11 @@ def test_a_summary_is_one_line_of_the_length_asked_for() -> None:
     assert "It says 7." in prompt
 
 
+def test_a_summary_that_does_not_end_is_cut_at_twice_its_length() -> None:
+    summary = asyncio.run(AskedSummary(Replies("word " * 500), (15, 20))(0, "Open it.", "It says 7."))
+    assert summary.split() == ["word"] * 40
+
+
 def test_the_aggregator_reads_every_team_and_answers_in_a_field() -> None:
     ask = Replies('{"reason": "two agree", "answer": " 7 "}')
     results = [

@@ -20,7 +20,7 @@ from rollout.mas.magentic_one.magentic_one import MagenticOne
 from rollout.mas.mas import Message
 from rollout.replay_engine import ReplayEngine
 from rollout.structure import Choices
-from rollout.team_calls import TeamCalls, TeamSampling
+from rollout.team_calls import TeamCalls, TeamSampling, spoken
 from rollout.team_measures import measure
 from rollout.teams_episode import TeamsEpisode
 from rollout.tools.task_tools import TaskTools
@@ -193,6 +193,35 @@ def test_close_stops_the_engine() -> None:
     assert (engine.starts, engine.closes) == (0, 1)
 
 
+def test_a_call_that_cannot_be_answered_costs_its_team_alone() -> None:
+    engine = WatchedEngine(ReplayEngine(script=reply), fails=lambda request: team_of(request) == 1)
+    played = episode("none", engine)
+    assert [result.stop for result in played.results] == ["answered", "failed", "answered"]
+    assert "engine: " in (played.results[1].failure or "")
+    assert played.results[0].tokens > 0
+    assert played.score["accuracy"] == 1.0
+    figures = measure([played], "accuracy")
+    assert (figures.failed, figures.failed_teams) == (0, 1)
+
+
+def test_a_dead_engine_ends_the_run() -> None:
+    engine = WatchedEngine(
+        ReplayEngine(script=reply), fails=lambda request: team_of(request) == 1, error=EngineDiedError
+    )
+    with pytest.raises(EngineDiedError):
+        episode("none", engine)
+
+
+def test_an_aggregator_that_writes_no_json_leaves_no_aggregate() -> None:
+    def wordy(request: Request) -> str:
+        assert request.messages is not None
+        return "none" if "Weigh the teams' answers" in request.messages[-1].content else reply(request)
+
+    played = episode("none", WatchedEngine(ReplayEngine(script=wordy)))
+    assert "the aggregator did not answer in JSON" in (played.failure or "")
+    assert (played.score["accuracy"], played.score_first["accuracy"]) == (0.0, 1.0)
+
+
 @dataclass
 class Failing(WatchedEngine):
     """Fails the first so many times."""
@@ -245,18 +274,6 @@ def test_an_engine_of_text_plays_without_the_models_tokenizer() -> None:
     assert {request.prompt_ids for request in engine.asked} == {None}
 
 
-def test_a_team_whose_prompt_is_refused_fails_alone_and_its_tokens_count() -> None:
-    """The second team's third call on cannot be answered, as when a context has grown over the engine's limit."""
-    engine = WatchedEngine(ReplayEngine(script=reply))
-    engine.fails = lambda request: "team 1" in request.label and sum(map(team_1, engine.asked)) > 2
-    played = episode("none", engine)
-    assert [result.stop for result in played.results] == ["answered", "failed", "answered"]
-    assert played.results[1].failure is not None
-    assert "the script says so" in played.results[1].failure
-    assert played.results[1].tokens > 0
-    assert played.first != 1
-    assert played.score["accuracy"] == 1.0
-
-
-def team_1(request: Request) -> bool:
-    return ", team 1," in request.label
+def test_thoughts_are_not_said() -> None:
+    assert spoken("<think>\nWhich gym?\n</think>\n\nThe Yard") == "The Yard"
+    assert spoken(" The Yard\n") == " The Yard\n"

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from data.task import Score, Task
 from rollout.admission import AddAll, Candidate, Verdict
 from rollout.clock import WallClock
-from rollout.engine import EngineDiedError, EngineError
+from rollout.engine import EngineDiedError
+from rollout.failure import EpisodeError
 from rollout.gym.clock import SimulatedClock
-from rollout.team_measures import measure
 from rollout.teams import Seat, Sharing, run_teams
 from rollout.teams_episode import TeamResult, TeamsEpisode, episode_from_dict, episode_to_dict
 
@@ -162,6 +162,48 @@ def test_what_a_team_raises_ends_the_episode_and_cancels_the_others() -> None:
     assert cancelled == [0]
 
 
+def broken(*failing: int) -> TeamsEpisode:
+    """Two teams that answer 7 after 2 s and 8 after 1 s, of which ``failing`` break off after their steps."""
+
+    class Breaks(Scripted):
+        async def run(self, task: Task, seat: Seat) -> str:
+            answer = await super().run(task, seat)
+            if seat.team in failing:
+                raise EpisodeError(f"engine: team {seat.team} got no answer")
+            return answer
+
+    return play(lambda clock: [Breaks(clock, ["a1", "a2"], "7"), Breaks(clock, ["b1"], "8")], None)[0]
+
+
+def test_a_team_that_breaks_off_is_on_record_and_the_others_go_on() -> None:
+    episode = broken(1)
+    assert [(result.stop, result.answer) for result in episode.results] == [("answered", "7"), ("failed", "")]
+    assert episode.results[1].failure == "engine: team 1 got no answer"
+    assert len(episode.results[1].steps) == 1
+    assert (episode.first, episode.score_first["right"]) == (0, 1.0)  # though team 1 ended earlier
+    assert episode.failure is None
+    assert episode_from_dict(json.loads(json.dumps(episode_to_dict(episode)))) == episode
+
+
+def test_without_any_team_left_nothing_is_aggregated() -> None:
+    episode = broken(0, 1)
+    assert (episode.answer, episode.score["right"]) == ("", 0.0)
+    assert episode.failure == "all teams failed, the first: engine: team 0 got no answer"
+
+
+def test_an_aggregate_that_fails_leaves_the_teams_answers_scored() -> None:
+    async def fails(task: Task, results: Sequence[TeamResult]) -> str:
+        raise EpisodeError("engine: cut short")
+
+    async def run() -> TeamsEpisode:
+        clock = SimulatedClock(1)
+        return await run_teams(TASK, [Scripted(clock, ["a"], "7")], None, fails, score, clock)
+
+    episode = asyncio.run(run())
+    assert (episode.answer, episode.failure) == ("", "engine: cut short")
+    assert (episode.score["right"], episode.score_first["right"]) == (0.0, 1.0)
+
+
 def test_no_teams_are_refused() -> None:
     with pytest.raises(ValueError, match="at least one team"):
         asyncio.run(run_teams(TASK, [], None, last_answer, score, WallClock()))
@@ -203,40 +245,6 @@ def test_every_coroutine_of_the_simulated_clock_wakes_in_order_of_time() -> None
 
     asyncio.run(run())
     assert woken == [(1.0, 1), (2.0, 1), (2.5, 2), (3.0, 0), (3.0, 1), (4.0, 0)]
-
-
-class Refused(Scripted):
-    """Takes one step, and then its prompt is too long."""
-
-    async def run(self, task: Task, seat: Seat) -> str:
-        await seat.admit("look", "long page")
-        self.clock.leave()
-        raise EngineError("over the engine's max_model_len")
-
-
-def test_an_engines_error_costs_its_team_and_nobody_else() -> None:
-    episode, _ = play(lambda clock: [Refused(clock, [], ""), Scripted(clock, ["b1", "b2"], "8")], None)
-    failed, other = episode.results
-    assert (failed.stop, failed.answer, len(failed.steps)) == ("failed", "", 1)
-    assert failed.failure == "over the engine's max_model_len"
-    assert (other.stop, other.answer, other.failure) == ("answered", "8", None)
-    assert (episode.first, episode.answer, episode.failure) == (1, "8", None)
-    assert episode_from_dict(episode_to_dict(episode)) == episode
-    assert measure([episode], "right").failed == 50.0
-
-
-def test_an_episode_without_aggregate_says_why_and_scores_nothing() -> None:
-    async def refuses(task: Task, results: Sequence[TeamResult]) -> str:
-        raise EngineError("the answer does not hold to its structure")
-
-    async def run() -> TeamsEpisode:
-        clock = SimulatedClock(1)
-        return await run_teams(TASK, [Scripted(clock, ["a1"], "7")], None, refuses, score, clock)
-
-    episode = asyncio.run(run())
-    assert (episode.answer, episode.failure) == ("", "the answer does not hold to its structure")
-    assert episode.score["right"] == 0.0
-    assert episode.score_first["right"] == 1.0
 
 
 def test_a_dead_engine_ends_the_run() -> None:

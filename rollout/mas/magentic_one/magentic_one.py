@@ -35,6 +35,8 @@ class MagenticOneSettings:
 
     Attributes:
         max_steps: agent steps (paper, LTS §4.1: 30).
+        min_steps: before which a team is not believed that its task is done (ours; published: 0). A small
+            model may call it done before anybody did anything.
         max_stalls: stalls that lead to a new plan (the published value: 3).
         attempts: at each structured reply (ours).
         most_selected: values taken from the shared bank before one step (ours).
@@ -43,6 +45,7 @@ class MagenticOneSettings:
     """
 
     max_steps: int = 30
+    min_steps: int = 0
     max_stalls: int = 3
     attempts: int = 3
     most_selected: int = 3
@@ -52,6 +55,8 @@ class MagenticOneSettings:
     def __post_init__(self) -> None:
         if self.max_stalls < 2:
             raise ValueError(f"max_stalls is {self.max_stalls}; give at least 2, or a team replans for ever")
+        if self.min_steps > self.max_steps:
+            raise ValueError(f"min_steps is {self.min_steps}, over max_steps of {self.max_steps}")
         if min(self.max_steps, self.attempts, self.most_selected) < 1:
             raise ValueError("max_steps, attempts and most_selected must be at least 1")
 
@@ -94,7 +99,7 @@ class MagenticOne(MAS):
         while not seat.exhausted:
             await orchestrator.read_bank(seat)
             ledger = await orchestrator.ledger()
-            if ledger.is_request_satisfied:
+            if ledger.is_request_satisfied and len(seat.steps) >= self.settings.min_steps:
                 break
             stalls = stalls_after(stalls, ledger)
             if stalls >= self.settings.max_stalls:

@@ -49,6 +49,15 @@ def test_no_step_after_the_limit() -> None:
     assert asked[-1] == "answer"
 
 
+@pytest.mark.parametrize(("min_steps", "steps"), [(0, 0), (1, 1), (2, 2)])
+def test_a_team_is_not_believed_before_its_first_steps(min_steps: int, steps: int) -> None:
+    _, asked, _ = alone(team([DONE]), MagenticOneSettings(min_steps=min_steps))
+    assert asked == ["facts", "plan", *["ledger", "coder"] * steps, "ledger", "answer"]
+    assert MagenticOneSettings().min_steps == 0
+    with pytest.raises(ValueError, match="min_steps is 4, over max_steps of 3"):
+        MagenticOneSettings(min_steps=4, max_steps=3)
+
+
 @pytest.mark.parametrize(
     ("ledgers", "steps_before_replanning"),
     [
