@@ -9,6 +9,7 @@ reaches the composer through the latents in one backward pass, after all micro-b
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -180,10 +181,11 @@ class LatentMem(L.LightningModule):
         memory = self.memory()
         self._rollout(batch, self.lmpo.group_size, self.lmpo.temperature, memory)
         assert memory.composed is not None
-        rewards = torch.tensor([float(trajectory.score[self.lmpo.reward]) for trajectory in self.trajectories])
+        rewards = torch.tensor([self._reward(trajectory) for trajectory in self.trajectories])
         rewards = rewards.view(len(batch.tasks), self.lmpo.group_size)
         self._log("lmpo", lmpo_log.group_metrics(rewards), bar="reward_mean")
-        means = {task.id: float(mean) for task, mean in zip(batch.tasks, rewards.mean(dim=1), strict=True)}
+        found = zip(batch.tasks, rewards.nanmean(dim=1).tolist(), strict=True)
+        means = {task.id: mean for task, mean in found if not math.isnan(mean)}
         self._log("lmpo", lmpo_log.gain_metrics(self._first_reward, means), bar="reward_gain")
         self._first_reward = {**means, **self._first_reward}
         self._log("lmpo", {"latent_norm": _norm(memory.composed.latents)})
@@ -193,6 +195,10 @@ class LatentMem(L.LightningModule):
             self._follow_surrogate(batch, memory.composed, advantages)
         self._append_experience()
         self._advance_schedule("lmpo")
+
+    def _reward(self, trajectory: Trajectory) -> float:
+        """R(τ); NaN for an episode that broke off: an engine's failure says nothing of the memory."""
+        return math.nan if broke_off(trajectory) else float(trajectory.score[self.lmpo.reward])
 
     def _follow_surrogate(self, batch: StageBatch, composed: Composed, advantages: Sequence[float]) -> None:
         """Eq. 12 on the calls of trajectories whose advantage is not zero, ``prompt_reuse`` times."""

@@ -57,19 +57,20 @@ class LMPOSettings:
 def group_advantages(rewards: torch.Tensor, epsilon: float) -> torch.Tensor:
     """Â of Eq. 10. ``rewards [groups, members]`` to the same shape; a group without variance gets exact zeros.
 
-    The standard deviation is the population's (divided by G).
+    The standard deviation is the population's (divided by G). A member without a reward (NaN) is left out of its group.
     """
-    spread = rewards.std(dim=1, correction=0, keepdim=True)
-    advantages = (rewards - rewards.mean(dim=1, keepdim=True)) / (spread + epsilon)
-    return torch.where(with_variance(rewards)[:, None], advantages, torch.zeros_like(advantages))
+    difference = rewards - rewards.nanmean(dim=1, keepdim=True)
+    spread = difference.square().nanmean(dim=1, keepdim=True).sqrt()
+    taught = with_variance(rewards)[:, None] & ~rewards.isnan()
+    return torch.where(taught, difference / (spread + epsilon), torch.zeros_like(rewards))
 
 
 def with_variance(rewards: torch.Tensor) -> torch.Tensor:
     """Which groups of ``rewards [groups, members]`` teach anything, ``[groups]``.
 
-    Asked of the rewards themselves: in float32 the deviation of seven times 0.81 is not 0.
+    Asked of the rewards themselves: in float32 the deviation of seven times 0.81 is not 0. NaN is no reward.
     """
-    return rewards.amax(dim=1) > rewards.amin(dim=1)
+    return rewards.nan_to_num(nan=-torch.inf).amax(dim=1) > rewards.nan_to_num(nan=torch.inf).amin(dim=1)
 
 
 def token_weights(lengths: Sequence[int], groups: Sequence[int], normaliser: str) -> list[float]:

@@ -24,12 +24,13 @@ def rollout_metrics(trajectories: Sequence[Trajectory], seconds: float) -> dict[
 
 
 def group_metrics(rewards: torch.Tensor) -> dict[str, float]:
-    """Of rewards ``[groups, members]``: mean, spread, and how many groups teach nothing."""
-    spread = rewards.std(dim=1, correction=0)
+    """Of rewards ``[groups, members]``, NaN where there is none: mean, spread, and how many groups teach nothing."""
+    there = rewards[~rewards.isnan()]
+    spread = (rewards - rewards.nanmean(dim=1, keepdim=True)).square().nanmean(dim=1).sqrt()
     return {
-        "reward_mean": float(rewards.mean()),
-        "reward_std": float(rewards.std(correction=0)),
-        "reward_std_within_groups": float(spread.mean()),
+        "reward_mean": float(there.mean()),
+        "reward_std": float(there.std(correction=0)),
+        "reward_std_within_groups": float(spread.nanmean()),
         "groups_without_variance": float((~with_variance(rewards)).float().mean()),
     }
 

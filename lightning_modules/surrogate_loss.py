@@ -9,6 +9,7 @@ import torch
 
 from data.trajectory import Step, Trajectory
 from lightning_modules.lmpo import LMPOSettings, Surrogate, clipped_surrogate, token_weights
+from rollout.failure import broke_off
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,13 @@ def trained_calls(
         trajectories: the members of a group stand side by side.
         advantages: of each trajectory.
 
-    The weights count all tokens of a group (Eq. 11), also those of a member whose reward is just the mean.
+    The weights count all tokens of a group (Eq. 11), also those of a member whose reward is just the mean; an episode
+    that broke off is no member.
     """
     size = settings.group_size
     varied = {index // size for index, advantage in enumerate(advantages) if advantage != 0}
-    taken = [(i, step) for i, t in enumerate(trajectories) if i // size in varied for step in t.steps]
+    members = [(i, t) for i, t in enumerate(trajectories) if i // size in varied and not broke_off(t)]
+    taken = [(i, step) for i, trajectory in members for step in trajectory.steps]
     lengths, groups = [len(step.output_ids) for _, step in taken], [index // size for index, _ in taken]
     weights = token_weights(lengths, groups, settings.normaliser)
     return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,20 +47,19 @@ def second_call_of_two(key: CallKey) -> bool:
     return key.phase == "lmpo" and key.member < 2 and key.call == 1
 
 
-def test_a_failed_episode_scores_zero_and_its_calls_are_trained_on(tiny_model_dir: Path, tmp_path: Path) -> None:
+def test_a_failed_episode_scores_zero_and_teaches_nothing(tiny_model_dir: Path, tmp_path: Path) -> None:
     module = fit(tiny_model_dir, tmp_path, second_call_of_two)
     failed = [index for index, made in enumerate(module.trajectories) if made.failure is not None]
     assert failed == [0, 1, 4, 5]
     assert module._metrics["rollout/failed"] == 0.5
     assert {module.trajectories[index].score["letters"] for index in failed} == {0.0}
-    rewards = [made.score["letters"] for made in module.trajectories]
-    assert any(rewards)
-    groups = group_advantages(torch.tensor(rewards).view(2, 4), module.lmpo.advantage_epsilon).flatten().tolist()
-    calls = trained_calls(module.trajectories, groups, module.lmpo)
-    trained = [(call.trajectory, call.step.agent) for call in calls]
-    expected = [(i, step.agent) for i, made in enumerate(module.trajectories) if groups[i] for step in made.steps]
-    assert trained == expected
-    assert {agent for index, agent in trained if index in failed} == {"assistant"}
+    rewards = [module._reward(made) for made in module.trajectories]
+    assert [index for index, reward in enumerate(rewards) if math.isnan(reward)] == failed
+    advantages = group_advantages(torch.tensor(rewards).view(2, 4), module.lmpo.advantage_epsilon).flatten().tolist()
+    calls = trained_calls(module.trajectories, advantages, module.lmpo)
+    assert {call.trajectory for call in calls} == {index for index, value in enumerate(advantages) if value}
+    assert not {call.trajectory for call in calls} & set(failed)
+    assert sum(call.weight * len(call.step.output_ids) for call in calls) == pytest.approx(1.0)
     assert module._metrics["lmpo/trained_tokens"] == sum(len(call.step.output_ids) for call in calls)
 
 

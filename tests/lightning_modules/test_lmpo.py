@@ -27,6 +27,14 @@ def test_epsilon_is_added_to_the_deviation() -> None:
     torch.testing.assert_close(group_advantages(torch.tensor([[1.0, 0.0]]), 0.5), torch.tensor([[0.5, -0.5]]))
 
 
+def test_a_member_without_reward_is_left_out_of_its_group() -> None:
+    nan = math.nan
+    rewards = torch.tensor([[1.0, nan, 0.0], [nan, 1.0, 1.0], [nan, nan, 1.0], [nan, nan, nan]])
+    expected = torch.zeros(4, 3)
+    expected[0] = torch.tensor([1.0, 0.0, -1.0])
+    torch.testing.assert_close(group_advantages(rewards, 0.0), expected)
+
+
 @given(GROUPS)
 def test_advantages_of_a_group_sum_to_zero(rewards: list[list[float]]) -> None:
     advantages = group_advantages(torch.tensor(rewards, dtype=torch.float64), 1e-4)

@@ -39,6 +39,17 @@ def test_groups() -> None:
     }
 
 
+def test_lost_members_count_in_no_figure() -> None:
+    nan = math.nan
+    metrics = group_metrics(torch.tensor([[1.0, 0.0, nan], [nan, nan, 1.0], [nan, nan, nan]]))
+    assert metrics == {
+        "reward_mean": pytest.approx(2 / 3),
+        "reward_std": pytest.approx(math.sqrt(2) / 3),
+        "reward_std_within_groups": 0.25,
+        "groups_without_variance": pytest.approx(2 / 3),
+    }
+
+
 def test_ratios() -> None:
     clipped = torch.tensor([True, False, False, False])
     metrics = ratio_metrics(torch.tensor([1.5, 1.0, 0.5, 1.0]), clipped, torch.tensor([2.0, 4.0, 2.0, 4.0]))
