@@ -6,10 +6,11 @@ the same model, prompts and response lengths, in one run, in tokens sampled a se
     concurrent   ``EpisodeRunner`` on ``VLLMEngine``, all episodes of a MAS at once
     limit        vLLM's offline ``LLM.generate`` over the very prompts of the concurrent run, in one call, which no
                  order among calls holds back; as many at once as there are episodes, as in the concurrent run
-    sequential   AutoGen's calls, one after another, by transformers' ``generate`` (of a few episodes; the rate is
+    sequential   the first MAS' calls, one after another, by transformers' ``generate`` (of a few episodes; the rate is
                  constant)
 
-The result's ``of_limit`` and ``vs_sequential`` are AutoGen's; ``rows`` has every MAS.
+The result's ``of_limit`` and ``vs_sequential`` are the first MAS', AutoGen's by default; ``rows`` has every one. On two
+cores all four take the better part of an hour, ``--mas autogen`` minutes.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from eval.bench.result import print_result
 def main(argv: Sequence[str]) -> None:
     """Print one line for each MAS and way, then the result."""
     parser = argparse.ArgumentParser(prog="python -m eval.bench rollout", description=__doc__)
+    parser.add_argument("--mas", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
     parser.add_argument("--episodes", type=int, default=32, choices=range(1, len(TASKS) + 1), metavar="1..32")
     parser.add_argument("--sequential-episodes", type=int, default=3)
     parser.add_argument("--max-tokens", type=int, default=64)
@@ -38,20 +40,20 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of each way")
     args = parser.parse_args(argv)
     engine = bench_engine(args.max_model_len, args.threads, args.episodes)
-    measured = run_systems(engine, load_systems(SYSTEMS), args.episodes, args.max_tokens)
+    measured = run_systems(engine, load_systems(args.mas), args.episodes, args.max_tokens)
     torch.set_num_threads(args.threads)
     limits = limit_rates(engine, {name: each.steps for name, each in measured.items()})
     rows = {name: row(name, each, limits[name]) for name, each in measured.items()}
     for each in rows.values():
         print(each, flush=True)
-    autogen = rows["autogen"]
-    first = [step for trajectory in measured["autogen"].made[: args.sequential_episodes] for step in trajectory.steps]
-    sequential = run_sequential(first)
+    headline = args.mas[0]
+    made = measured[headline].made[: args.sequential_episodes]
+    sequential = run_sequential([step for trajectory in made for step in trajectory.steps])
     print(f"sequential  {sequential:8.1f} tokens/s  {args.sequential_episodes} episodes by transformers", flush=True)
     print_result(
         "rollout",
-        vs_sequential=autogen.concurrent / sequential,
-        of_limit=autogen.of_limit,
+        vs_sequential=rows[headline].concurrent / sequential,
+        of_limit=rows[headline].of_limit,
         rows=[asdict(each) for each in rows.values()],
     )
 
