@@ -13,7 +13,7 @@ from rollout.mas.mas import MAS
 
 OVERLAYS = sorted(Path(__file__).resolve().parents[1].glob("configs/data/*.yaml"))
 IN_DOMAIN = ("triviaqa", "popqa", "strategyqa", "kodcode")
-# Paper, App. B.3 and B.4: trained on two systems; two more, and a benchmark, are held out; and one run over all domains.
+# Paper, App. B.3 and B.4: trained on two systems; two more, and a benchmark, are held out; one run over all domains.
 SETTINGS = [
     *((data, mas) for data in IN_DOMAIN for mas in ("autogen", "macnet")),
     *(("bigcodebench", mas) for mas in ("autogen", "macnet", "camel", "dylan")),

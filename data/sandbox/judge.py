@@ -54,9 +54,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     prying.forbid_prying((__file__, _TESTS), _TESTS)
     for name in ("machinery", "prying", "probe"):
         del sys.modules[name]
-    outcomes, details, changed = run_tests(
-        request, lambda: first_change(before) or first_moved(relied), first_rebound
-    )
+    outcomes, details, changed = run_tests(request, lambda: first_change(before) or first_moved(relied), first_rebound)
     allowed = ("builtins.",) if request["patches_builtins"] else ()
     return {"outcomes": outcomes, "details": details, "tampered": changed or first_change(before, allowed)}
 
@@ -75,9 +73,10 @@ def run_pytest(request: dict[str, Any], changed: Any, first_rebound: Any) -> Res
 
     class Tests(pytest.Module):
         def _getobj(self) -> types.ModuleType:
-            module = _module_of_tests(request["tests"], self.config)
-            made.append((module, dict(vars(module))))
-            return module
+            if not made:  # it may be asked for again
+                module = _module_of_tests(request["tests"], self.config)
+                made.append((module, dict(vars(module))))
+            return made[0][0]
 
     made: list[tuple[types.ModuleType, dict[str, object]]] = []
     outcomes: Outcomes = {}

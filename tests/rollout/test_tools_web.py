@@ -132,7 +132,9 @@ def test_every_address_of_a_name_is_checked(monkeypatch: pytest.MonkeyPatch) -> 
         asyncio.run(run())
 
 
-@pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1::1", "::ffff:93.184.216.34", "64:ff9b::5db8:d822"])
+@pytest.mark.parametrize(
+    "address", ["93.184.216.34", "2606:2800:220:1::1", "::ffff:93.184.216.34", "64:ff9b::5db8:d822"]
+)
 def test_public_addresses(address: str) -> None:
     assert is_public(address)
 
