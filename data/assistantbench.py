@@ -28,6 +28,7 @@ PUBLISHED = Published(
         "test": Part("", having("set", "test")),
     },
     sample="assistantbench.jsonl",
+    sizes={"train": 33, "test": 181},
 )
 
 

@@ -25,6 +25,7 @@ PUBLISHED = Published(
     Hub("bigcode/bigcodebench"),
     layout={"test": Part("v0.1.4", files=("v0.1.4", "BigCodeBench-v0.1.4", "test", "bigcodebench"))},
     sample="bigcodebench.jsonl",
+    sizes={"test": 1140},
 )
 
 

@@ -1,6 +1,7 @@
 """Looks a data set over before a run needs it: ``python -m data.check NAME [PATH]``.
 
-Prints for every split the number of items, how many records have each field, and three examples. Ends with a status
+Prints for every split the number of items (and what the papers have, if it differs), how many records have each field,
+and three examples. Ends with a status
 other than 0, and file, line and field, at the first malformed record. ``PATH`` is a local copy, or ``sample`` for the
 bundled one; the hub is asked without it.
 """
@@ -34,8 +35,8 @@ class Loaded(Benchmark, Protocol):
 
 BENCHMARKS: Mapping[str, Callable[[SourceName, str | None], Loaded]] = {
     "sample": lambda source, path: ShortAnswerQA("sample", path),
-    "triviaqa": lambda source, path: ShortAnswerQA("triviaqa", path),
-    "popqa": lambda source, path: ShortAnswerQA("popqa", path),
+    "triviaqa": lambda source, path: ShortAnswerQA("sample" if source == "sample" else "triviaqa", path),
+    "popqa": lambda source, path: ShortAnswerQA("popqa_sample" if source == "sample" else "popqa", path),
     "strategyqa": lambda source, path: StrategyQA(source, path),
     "kodcode": lambda source, path: KodCode(source, path),
     "bigcodebench": lambda source, path: BigCodeBench(source=source, path=path),
@@ -72,8 +73,11 @@ def check(name: str, path: str | None) -> Iterator[str]:
             warnings.simplefilter("ignore", UserWarning)  # said below, with the count
             tasks = benchmark.tasks(split)
         records = [record for record, _ in benchmark.splits.records(split)]
-        yield f"{split}: {len(tasks)} items of {len(records)} records"
-        yield from (f"  {line}" for line in (*coverage(records), *map(example, tasks[:EXAMPLES])))
+        published = benchmark.splits.published.sizes.get(split, len(records))
+        other = "" if sample or published == len(records) else f"; the papers have {published}"
+        yield f"{split}: {len(tasks)} items of {len(records)} records{other}"
+        files = attachments(benchmark, tasks) if isinstance(benchmark, GAIA) and path is not None else []
+        yield from (f"  {line}" for line in (*coverage(records), *files, *map(example, tasks[:EXAMPLES])))
     if benchmark.splits.left_out:
         yield f"left out of train, since a held-out split asks them too: {len(benchmark.splits.left_out)}"
     if missing := [split for split in benchmark.splits.layout if split not in there]:
@@ -86,6 +90,14 @@ def coverage(records: Sequence[Record]) -> list[str]:
     return [f"{field}: {count} of {len(records)}" for field, count in sorted(filled.items())]
 
 
+def attachments(benchmark: GAIA, tasks: Sequence[Task]) -> list[str]:
+    """How many of the files that the tasks come with a local copy has, and the first that it lacks."""
+    wanted = [task for task in tasks if task.metadata["file_name"]]
+    missing = [str(task.metadata["file_name"]) for task in wanted if not _has_file(benchmark, task)]
+    lacking = f"; {missing[0]} is not" if missing else ""
+    return [f"attached files: {len(wanted) - len(missing)} of {len(wanted)} are there{lacking}"]
+
+
 def example(task: Task) -> str:
     """One line on a task."""
     answer = task.answers[0] if task.answers else "(hidden)"
@@ -95,6 +107,13 @@ def example(task: Task) -> str:
 def _is_there(splits: Splits, split: str) -> bool:
     try:
         return bool(splits.records(split))
+    except FileNotFoundError:
+        return False
+
+
+def _has_file(benchmark: GAIA, task: Task) -> bool:
+    try:
+        return benchmark.attachment(task) is not None
     except FileNotFoundError:
         return False
 

@@ -30,6 +30,7 @@ PUBLISHED = Published(
         "test": Part("test", having("Level", "1", "2", "3"), _TEST_FILES),
     },
     sample="gaia",
+    sizes={"validation": 165, "level1": 53, "level2": 86, "level3": 26},
 )
 
 

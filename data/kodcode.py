@@ -5,7 +5,7 @@ Cut 70/10/20 into train, validation and test after a seeded shuffle (ours: the p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from data.records import Place, Record
@@ -25,6 +25,7 @@ PUBLISHED = Published(
         "test": Part("train", share(0.8, 1.0)),
     },
     sample="kodcode.jsonl",
+    sizes={"train": 7000, "validation": 1000, "test": 2000},
 )
 
 
@@ -71,7 +72,7 @@ def kodcode_task(record: Record, place: Place) -> Task:
         raise place.error(tests, "must be a Python file of tests, and is not Python")
     return Task(
         id=place.text(owner, "metadata.prompt_id" if pipeline else "question_id"),
-        question=place.text(record, question) + _declarations(record),
+        question=place.text(record, question) + _declarations(record, place),
         answers=(place.text(record, solution),),
         benchmark=KodCode.name,
         domain="code",
@@ -82,10 +83,10 @@ def kodcode_task(record: Record, place: Place) -> Task:
 _FIELDS = ("question", "solution", "test")
 
 
-def _declarations(record: Record) -> str:
+def _declarations(record: Record, place: Place) -> str:
     """The functions that the tests call, for a question that does not declare them: their names are not to guess."""
-    info, question = record.get("test_info"), str(record.get("question"))
-    functions = [each for each in info if isinstance(each, Mapping)] if isinstance(info, list) else []
+    question = str(record.get("question"))
+    functions = place.objects(record, "test_info")
     declared = [str(each.get("function_declaration") or "").strip() for each in functions]
     missing = [declaration for declaration in declared if declaration and declaration not in question]
     return "\n\nDeclare:\n" + "\n".join(missing) if missing else ""

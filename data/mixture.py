@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from data.leakage import overlap
 from data.task import Benchmark, Score, Task
 
 
@@ -31,7 +33,8 @@ class BenchmarkMixture:
     A pass over the training split is as long as all domains together. It is interleaved by weight, so that any stretch
     of it has each domain in its share; a small domain of high weight is gone through more than once and a large one of
     low weight in part. It is a plain list in a fixed order: :class:`data.datamodule.StagedLoader` draws from it and
-    resumes as with any benchmark. A task's id is ``<benchmark>/<id>``, ``#2`` after it for a second time.
+    resumes as with any benchmark. A task's id is ``<benchmark>/<id>``, ``#2`` after it for a second time. A training
+    question that the test of any domain asks is left out, with a warning that counts them.
 
     Every task is scored by its own benchmark. ``accuracy`` is each one's headline score: one reward for all domains.
 
@@ -53,8 +56,23 @@ class BenchmarkMixture:
         """All tasks of ``split``. Raises ``ValueError`` for a split that one of the benchmarks lacks."""
         by_name = {name: _named(name, domain.benchmark.tasks(split)) for name, domain in self._domains.items()}
         if split == "train":
-            return interleave(by_name, {name: domain.weight for name, domain in self._domains.items()})
+            weights = {name: domain.weight for name, domain in self._domains.items()}
+            return interleave(self._without_held_out(by_name), weights)
         return [task for tasks in by_name.values() for task in tasks]
+
+    def _without_held_out(self, train: Mapping[str, Sequence[Task]]) -> Mapping[str, Sequence[Task]]:
+        held_out = [task for domain in self._domains.values() for task in _test_of(domain.benchmark)]
+        gone = {task.id for tasks in train.values() for task in overlap(tasks, held_out)}
+        if gone:
+            some = ", ".join(sorted(gone)[:3])
+            warnings.warn(
+                f"{self.name}: {len(gone)} training items ask a test question of the mixture and are left out ({some})",
+                stacklevel=3,
+            )
+        kept = {name: [task for task in tasks if task.id not in gone] for name, tasks in train.items()}
+        if empty := [name for name, tasks in kept.items() if not tasks]:
+            raise ValueError(f"{self.name}: every training item of {empty[0]} is a test question of the mixture")
+        return kept
 
     def score(self, task: Task, answer: str) -> Score:
         """The scores of the task's own benchmark, and its headline score as ``accuracy``."""
@@ -83,6 +101,13 @@ def interleave(tasks: Mapping[str, Sequence[Task]], weights: Mapping[str, float]
         task = tasks[name][place]
         mixed.append(replace(task, id=f"{task.id}#{again + 1}") if again else task)
     return mixed
+
+
+def _test_of(benchmark: Benchmark) -> Sequence[Task]:
+    try:
+        return benchmark.tasks("test")
+    except FileNotFoundError:
+        return ()  # a copy without it: nothing of it can be tested on, so nothing leaks
 
 
 def _named(name: str, tasks: Sequence[Task]) -> list[Task]:

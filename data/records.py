@@ -57,6 +57,15 @@ class Place:
             raise self.error(field, f"must be a list of strings, got {value!r}")
         return value
 
+    def objects(self, record: Record, field: str) -> list[Record]:
+        """A field that is a list of JSON objects; empty where the field is missing, null or blank."""
+        if record.get(field) in (None, ""):
+            return []
+        value = self._decoded(record, field)
+        if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
+            raise self.error(field, f"must be a list of objects, got {value!r}")
+        return value
+
     def mapping(self, record: Record, field: str) -> Record:
         """A field that is a JSON object."""
         value = self._decoded(record, field)

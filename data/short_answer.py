@@ -1,4 +1,4 @@
-"""Short-answer questions as a benchmark: the bundled sample, TriviaQA and PopQA, through one class.
+"""Short-answer questions as a benchmark: TriviaQA, PopQA and a bundled sample of each, through one class.
 
 TriviaQA is ``rc.nocontext``: its first 5,000 training rows are ours to train on, its validation rows are the test.
 PopQA has one list of rows, cut at 6,000 and 7,000 into train, validation and test.
@@ -17,9 +17,21 @@ from data.source import Hub
 from data.splits import Parse, Part, Published, Splits, rows
 from data.task import Score, Task
 
-Source = Literal["sample", "triviaqa", "popqa"]
+Source = Literal["sample", "popqa_sample", "triviaqa", "popqa"]
 
 _TRIVIAQA = Hub("mandarjoshi/trivia_qa", "rc.nocontext")
+_POPQA = Hub("akariasai/PopQA")
+
+
+def _popqa_layout(train: int, validation: int) -> Mapping[str, Part]:
+    """Consecutive rows of the one upstream split, the test being what is left."""
+    return {
+        "train": Part("test", rows(0, train)),
+        "validation": Part("test", rows(train, train + validation)),
+        "test": Part("test", rows(train + validation)),
+    }
+
+
 _PUBLISHED: Mapping[Source, Published] = {
     "sample": Published("sample", _TRIVIAQA, {"train": Part("facts_train"), "test": Part("facts_test")}),
     "triviaqa": Published(
@@ -27,24 +39,19 @@ _PUBLISHED: Mapping[Source, Published] = {
         _TRIVIAQA,
         layout={"train": Part("train", rows(0, 5000)), "test": Part("validation")},
         one_file={"train": Part("", rows(0, 5000)), "test": Part("", rows(5000))},
+        sizes={"train": 5000},
     ),
-    "popqa": Published(
-        "popqa",
-        Hub("akariasai/PopQA"),
-        layout={
-            "train": Part("test", rows(0, 6000)),
-            "validation": Part("test", rows(6000, 7000)),
-            "test": Part("test", rows(7000)),
-        },
-    ),
+    "popqa": Published("popqa", _POPQA, _popqa_layout(6000, 1000), sizes={"train": 6000, "validation": 1000}),
+    "popqa_sample": Published("popqa_sample", _POPQA, _popqa_layout(105, 22), sample="popqa.jsonl"),
 }
+_SAMPLES = ("sample", "popqa_sample")
 
 
 class ShortAnswerQA:
     """Questions with a short answer and its aliases. Implements :class:`data.task.Benchmark`; reads nothing yet.
 
     Args:
-        source: ``sample`` (bundled), ``triviaqa`` or ``popqa``.
+        source: ``triviaqa`` or ``popqa``; or, bundled, ``sample`` in the form of TriviaQA, ``popqa_sample`` of PopQA.
         path: where ``triviaqa`` or ``popqa`` lie locally: a directory with one file for each upstream split (``train``
             and ``validation``; ``test`` for PopQA), or one file, which is cut into the splits by row number. ``None``
             takes them from the hub through ``datasets``.
@@ -55,11 +62,11 @@ class ShortAnswerQA:
     def __init__(self, source: Source = "sample", path: str | Path | None = None) -> None:
         if source not in _PUBLISHED:
             raise ValueError(f"unknown source {source!r}; there are {', '.join(_PUBLISHED)}")
-        if source == "sample" and path is not None:
-            raise ValueError("the sample is bundled and takes no path; for your own file use source='triviaqa'")
+        if source in _SAMPLES and path is not None:
+            raise ValueError("the sample is bundled and takes no path; for a file use source='triviaqa' or 'popqa'")
         self.name: str = source
-        parse: Parse = partial(popqa_task if source == "popqa" else triviaqa_task, benchmark=source)
-        self.splits = Splits(_PUBLISHED[source], parse, "sample" if source == "sample" else "published", path)
+        parse: Parse = partial(popqa_task if source.startswith("popqa") else triviaqa_task, benchmark=source)
+        self.splits = Splits(_PUBLISHED[source], parse, "sample" if source in _SAMPLES else "published", path)
 
     def tasks(self, split: str) -> Sequence[Task]:
         """The tasks of ``train``, ``validation`` (PopQA only) or ``test``; raises as :class:`data.splits.Splits`."""

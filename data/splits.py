@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from data.leakage import overlap
@@ -70,6 +70,7 @@ class Published:
         layout: its splits; the held-out ones are all but ``train``.
         one_file: its splits when everything is one local file; ``layout`` by default.
         sample: file or folder of the bundled sample, which is written in the form of a local copy.
+        sizes: records of its splits in the papers, where they say; a copy that has others is used all the same.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Published:
     layout: Mapping[str, Part]
     one_file: Mapping[str, Part] | None = None
     sample: str = ""
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 class Splits:

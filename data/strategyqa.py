@@ -24,6 +24,7 @@ PUBLISHED = Published(
         "test": Part("train+test", share(0.8, 1.0), _FILES),
     },
     sample="strategyqa.jsonl",
+    sizes={"train": 1832, "test": 458},
 )
 
 

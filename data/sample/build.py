@@ -1,4 +1,4 @@
-"""Builds the bundled sample from ``facts.toml``: ``python -m data.sample.build`` writes both JSONL files.
+"""Builds the bundled samples of facts from ``facts.toml``: ``python -m data.sample.build`` writes three JSONL files.
 
 Every choice is a hash of the text that it is made for, so that adding a fact moves no other one.
 """
@@ -22,6 +22,13 @@ TEST_SHARE = 27
 
 SALT = "facts"
 """Chosen so that every relation has items on both sides."""
+
+POPQA_RELATIONS = ("author", "capital")
+"""Those of PopQA's own relations that the tables have."""
+
+POPQA_SPLITS = ("train", "validation", "test")
+VALIDATION_SHARE = 15
+"""Percent of the training groups that are PopQA's validation split."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +82,37 @@ def split_lines(split: str) -> str:
     return "".join(json.dumps(record(fact), ensure_ascii=False) + "\n" for fact in chosen)
 
 
+def popqa_split(fact: Fact) -> str:
+    """``train``, ``validation`` or ``test``; the last as everywhere."""
+    held_back = _draw("popqa", fact.group, 100) < VALIDATION_SHARE
+    return "validation" if fact.split == "train" and held_back else fact.split
+
+
+def popqa_record(number: int, fact: Fact) -> dict[str, object]:
+    """The fact in PopQA's field names; the list of answers is JSON text there."""
+    return {
+        "id": number,
+        "subj": fact.subject,
+        "prop": fact.relation,
+        "obj": fact.answers[0],
+        "question": record(fact)["question"],
+        "possible_answers": json.dumps(fact.answers, ensure_ascii=False),
+    }
+
+
+def popqa_lines() -> str:
+    """The JSONL text of the sample in PopQA's form: one list of rows, to be cut into the splits by number."""
+    chosen = [fact for fact in facts() if fact.relation in POPQA_RELATIONS]
+    chosen.sort(key=lambda fact: (POPQA_SPLITS.index(popqa_split(fact)), _digest("popqa order", fact.question_id)))
+    rows = (popqa_record(number, fact) for number, fact in enumerate(chosen))
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
 def write(folder: Path = HERE) -> None:
-    """Writes ``facts_train.jsonl`` and ``facts_test.jsonl`` into ``folder``."""
+    """Writes ``facts_train.jsonl``, ``facts_test.jsonl`` and ``popqa.jsonl`` into ``folder``."""
     for split in ("train", "test"):
         (folder / f"facts_{split}.jsonl").write_text(split_lines(split), encoding="utf-8")
+    (folder / "popqa.jsonl").write_text(popqa_lines(), encoding="utf-8")
 
 
 def _line_facts(relation: str, table: Mapping[str, object], line: str) -> Iterator[Fact]:

@@ -1,29 +1,25 @@
 """Runs tests against a solution, inside the sandbox; this file is a script there and is never imported.
 
 The order is the defence. Everything that judges is loaded and its fingerprint taken before the first line of the
-solution runs; tests, their expectations and the seal come over standard input, which is then closed, and the report
-leaves over a descriptor that standard output no longer is. The verdict is the parent's: here is only counted.
+solution runs; tests, their expectations and the seal come over standard input, which is then closed; the tests are in
+no file; and the report leaves over a descriptor that standard output no longer is. The verdict is the parent's: here is
+only counted.
 """
 
 from __future__ import annotations
 
+import ast
 import builtins
-import contextlib
 import gc
 import importlib
 import json
 import os
 import sys
-import threading
 import types
 import unittest
-import unittest.mock
-from collections.abc import Iterable, Iterator
 from typing import Any
 
-_MACHINERY = ("unittest", "json", "pytest", "_pytest", "pluggy", "importlib", "builtins")
-_HOOKS = ("__getattr__", "__getattribute__", "__call__")
-_PLAIN_TYPES = (type(unittest.mock.ANY),)
+_TESTS = os.path.abspath("test_solution.py")
 Outcomes = dict[str, list[str]]
 # Of each test, why it failed, in a line; and what of the machinery was found changed.
 Results = tuple[Outcomes, dict[str, str], str]
@@ -46,19 +42,25 @@ def main() -> None:
 
 def run(request: dict[str, Any]) -> dict[str, Any]:
     """What each test did, and the first trace of tampering, if any."""
-    _serve_probe()
+    # They lie beside this script. What the solution could import of them, it could replace; all but the probe go again.
+    machinery, prying = importlib.import_module("machinery"), importlib.import_module("prying")
+    sys.modules["_probe"] = importlib.import_module("probe")
     run_tests = {"pytest": run_pytest, "unittest": run_unittest}[request["harness"]]
-    prepare = _load_pytest if request["harness"] == "pytest" else _nothing
-    prepare()
-    relied = _resolve(request["relied_on"])
-    before = fingerprint()
-    outcomes, details, changed = run_tests(request, lambda: first_change(before) or _first_moved(relied))
+    if request["harness"] == "pytest":
+        _load_pytest()
+    relied = machinery.resolve(request["relied_on"])
+    before = machinery.fingerprint()
+    first_change, first_moved, first_rebound = machinery.first_change, machinery.first_moved, machinery.first_rebound
+    prying.forbid_prying((__file__, _TESTS), _TESTS)
+    for name in ("machinery", "prying", "probe"):
+        del sys.modules[name]
+    outcomes, details, changed = run_tests(request, lambda: first_change(before) or first_moved(relied), first_rebound)
     allowed = ("builtins.",) if request["patches_builtins"] else ()
     return {"outcomes": outcomes, "details": details, "tampered": changed or first_change(before, allowed)}
 
 
-def run_pytest(request: dict[str, Any], changed: Any) -> Results:
-    """The tests as a file beside ``solution.py``, which they import."""
+def run_pytest(request: dict[str, Any], changed: Any, first_rebound: Any) -> Results:
+    """The tests as a module beside ``solution``, which they import; its file is there for pytest to find, and empty."""
     import pytest
 
     importlib.import_module("solution")
@@ -67,12 +69,23 @@ def run_pytest(request: dict[str, Any], changed: Any) -> Results:
     for name in [name for name in os.environ if name.startswith(("PYTEST", "PYTHON"))]:
         del os.environ[name]
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    with open("test_solution.py", "x", encoding="utf-8") as file:
-        file.write(request["tests"])
+    open(_TESTS, "x", encoding="utf-8").close()
+
+    class Tests(pytest.Module):
+        def _getobj(self) -> types.ModuleType:
+            if not made:  # it may be asked for again
+                module = _module_of_tests(request["tests"], self.config)
+                made.append((module, dict(vars(module))))
+            return made[0][0]
+
+    made: list[tuple[types.ModuleType, dict[str, object]]] = []
     outcomes: Outcomes = {}
     details: dict[str, str] = {}
 
     class Collector:
+        def pytest_pycollect_makemodule(self, module_path: Any, parent: Any) -> Any:
+            return Tests.from_parent(parent, path=module_path)
+
         def pytest_collectreport(self, report: Any) -> None:
             if report.failed:
                 details.setdefault("", _last_line(report.longreprtext, "E "))
@@ -87,24 +100,37 @@ def run_pytest(request: dict[str, Any], changed: Any) -> Results:
 
     options = ["-q", "-p", "no:cacheprovider", "--noconftest", "-c", os.devnull, "--rootdir", ".", "--tb=short"]
     pytest.main([*options, "test_solution.py"], plugins=[Collector()])
-    return outcomes, details, ""
+    return outcomes, details, first_rebound(*made[0]) if made else ""
 
 
-def run_unittest(request: dict[str, Any], changed: Any) -> Results:
+def _module_of_tests(tests: str, config: Any) -> types.ModuleType:
+    """Their asserts say what they compared, as those of a file that pytest imports."""
+    from _pytest.assertion.rewrite import rewrite_asserts
+
+    tree = ast.parse(tests)
+    rewrite_asserts(tree, tests.encode(), _TESTS, config)
+    module = types.ModuleType("test_solution")
+    module.__file__ = _TESTS
+    sys.modules["test_solution"] = module
+    exec(compile(tree, _TESTS, "exec", dont_inherit=True), module.__dict__)
+    return module
+
+
+def run_unittest(request: dict[str, Any], changed: Any, first_rebound: Any) -> Results:
     """Solution and tests in one module, as BigCodeBench runs them."""
     load, suite_of = unittest.TestLoader().loadTestsFromTestCase, unittest.TestSuite
     result = Recorder()
     module = types.ModuleType("__test__")
     module.__dict__.update({"__builtins__": builtins, "__file__": "__test__.py"})
     sys.modules["__test__"] = module
-    exec(compile(request["solution"], "__test__.py", "exec"), module.__dict__)
+    exec(compile(request["solution"], "__solution__.py", "exec"), module.__dict__)
     if found := changed():
         return {}, {}, found
     module.__dict__["__builtins__"] = builtins
-    exec(compile(request["tests"], "__test__.py", "exec"), module.__dict__)
-    cases = [getattr(module, name) for name in request["classes"]]
-    suite_of([load(case) for case in cases])(result)
-    return result.outcomes, result.details, result.changed
+    exec(compile(request["tests"], _TESTS, "exec"), module.__dict__)
+    made = dict(vars(module))
+    suite_of([load(made[name]) for name in request["classes"]])(result)
+    return result.outcomes, result.details, result.changed or first_rebound(module, made)
 
 
 class Recorder(unittest.TestResult):
@@ -146,31 +172,10 @@ class Recorder(unittest.TestResult):
 
     def stopTest(self, test: unittest.TestCase) -> None:  # noqa: N802
         super().stopTest(test)
-        own = [
-            name
-            for name in vars(test)
-            if name.startswith(("assert", "fail", "run")) and hasattr(unittest.TestCase, name)
-        ]
-        self.changed = self.changed or "".join(f"self.{name}" for name in own[:1])
-
-
-def probed(value: Any) -> Any:
-    """``value``, unless it claims to equal an object that nothing can equal."""
-    for part in _parts(value):
-        if isinstance(type(part).__eq__, types.FunctionType) and not isinstance(part, _PLAIN_TYPES):
-            claims = False
-            with contextlib.suppress(Exception):
-                claims = bool(part == object())
-            if claims:
-                raise AssertionError(f"an instance of {type(part).__name__} equals everything")
-    return value
-
-
-def _parts(value: Any, depth: int = 3) -> Iterator[Any]:
-    yield value
-    if depth and type(value) in (list, tuple, dict):
-        for part in value.values() if type(value) is dict else value:
-            yield from _parts(part, depth - 1)
+        places = (test, *type(test).__mro__[: type(test).__mro__.index(unittest.TestCase)])
+        own = [name for place in places for name in vars(place) if name.startswith(("assert", "fail", "run"))]
+        replaced = [name for name in own if hasattr(unittest.TestCase, name)]
+        self.changed = self.changed or "".join(f"self.{name}" for name in replaced[:1])
 
 
 def _last_line(text: str, mark: str = "") -> str:
@@ -180,87 +185,6 @@ def _last_line(text: str, mark: str = "") -> str:
     return (marked or lines or [""])[0 if mark else -1][:200]
 
 
-def _serve_probe() -> None:
-    module = types.ModuleType("_probe")
-    module.probed = probed  # type: ignore[attr-defined]
-    sys.modules["_probe"] = module
-
-
-def fingerprint() -> dict[str, tuple[object, ...]]:
-    """What every function, class and module of the machinery is; tampering with one changes it."""
-    found: dict[str, tuple[object, ...]] = {}
-    for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] in _MACHINERY:
-            found[name] = (module,)
-            for key, value in list(vars(module).items()):
-                if callable(value) and not (module is builtins and key == "_"):
-                    found[f"{name}.{key}"] = _identity(value)
-                if isinstance(value, type):
-                    found.update(_members(f"{name}.{key}", value))
-    found["tracing"] = (sys.gettrace(), sys.getprofile(), threading.gettrace(), threading.getprofile(), _monitors())
-    found["import hooks"] = (*sys.meta_path, *sys.path_hooks)
-    return found
-
-
-def first_change(before: dict[str, tuple[object, ...]], allowed: tuple[str, ...] = ()) -> str:
-    """The name of something that is no longer what it was; empty if all is."""
-    now = fingerprint()
-    for name, value in before.items():
-        then = now.get(name, ())
-        same = len(then) == len(value) and all(a is b for a, b in zip(then, value, strict=True))
-        if not same and not name.startswith(allowed or "\0"):
-            return name
-    return ""
-
-
-def _identity(value: Any) -> tuple[object, ...]:
-    if isinstance(value, types.FunctionType):
-        return (value, value.__code__, value.__defaults__, value.__kwdefaults__)
-    return (value,)
-
-
-def _members(name: str, owner: type) -> Iterable[tuple[str, tuple[object, ...]]]:
-    """A class's functions, its bases, and how many methods it has that come before all others."""
-    own = dict(vars(owner))
-    yield f"{name} bases", owner.__bases__
-    yield f"{name} hooks", (sum(key in _HOOKS for key in own),)
-    for key, value in own.items():
-        inner = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
-        inner = inner.fget if isinstance(inner, property) else inner
-        if callable(inner):
-            yield f"{name}.{key}", _identity(inner)
-
-
-def _monitors() -> object:
-    monitoring = getattr(sys, "monitoring", None)
-    tools = [monitoring.get_tool(number) for number in range(6)] if monitoring else []
-    return next((tool for tool in tools if tool is not None), None)
-
-
-def _resolve(names: Iterable[str]) -> dict[str, object]:
-    """What the tests will use of other modules, such as ``math.isclose``, as it is before the solution runs."""
-    found: dict[str, object] = {}
-    for name in names:
-        with contextlib.suppress(ImportError, AttributeError):
-            value = _lookup(name)
-            # Some are made anew at each look, such as ``pytest.mark.skip``, and cannot be compared.
-            if callable(value) and value is _lookup(name):
-                found[name] = value
-    return found
-
-
-def _lookup(dotted: str) -> object:
-    module, _, attributes = dotted.partition(":")
-    value: object = importlib.import_module(module)
-    for attribute in filter(None, attributes.split(".")):
-        value = getattr(value, attribute)
-    return value
-
-
-def _first_moved(before: dict[str, object]) -> str:
-    return next((name for name, value in _resolve(before).items() if value is not before[name]), "")
-
-
 def _load_pytest() -> None:
     """All of it now: what is imported later, the solution could have replaced."""
     import pytest  # noqa: F401
@@ -268,10 +192,6 @@ def _load_pytest() -> None:
 
     for name in default_plugins:
         importlib.import_module(f"_pytest.{name}")
-
-
-def _nothing() -> None:
-    """unittest is loaded already."""
 
 
 def _redirect_standard_streams() -> None:

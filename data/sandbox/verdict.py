@@ -2,13 +2,15 @@
 
 What holds, however the code is written: it harms nothing, and silence is a failure. A process that ends early by
 whatever way sends no report; a report counts only under a seal that was drawn for this run; every test that the source
-defines must be in it and pass; a test added to fail must have failed. What the judge checks beyond that, before and
-after the tests: that no part of unittest, pytest or the built-ins was replaced, that nothing traces the tests, and that
-compared values do not equal everything.
+defines must be in it and pass; a test added to fail must have failed. What the judge checks beyond that: before and
+after the tests, that no part of unittest, pytest or the built-ins was replaced and that nothing traces the tests; of
+compared values, that they do not equal everything; and all the time, that the solution asks Python for no frames, no
+lists of all objects and no code of the tests, which are in no file either. So a right solution that looks at frames
+fails (ours).
 
 What cannot hold in one process: tests call the solution as Python objects, so the two share an interpreter, and code
-written against this very judge could find its memory, read the expected values in the caller's frame or take the
-seal. It would have to be written for that; what language models write to please a test is caught by the above.
+written against this very judge could reach its memory through ctypes, be handed a frame by a signal, or replace a
+method and put it back before the check. What language models write to please a test is caught by the above.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from data.sandbox.expectation import Expectation
 from data.sandbox.limits import Limits
 from data.sandbox.sandbox import SLOTS, SandboxResult, run_python
 
-_JUDGE = Path(__file__).with_name("judge.py")
+_SCRIPTS = tuple(Path(__file__).with_name(name) for name in ("judge.py", "machinery.py", "probe.py", "prying.py"))
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,8 @@ def judge(
         "relied_on": expectation.relied_on,
         "patches_builtins": expectation.patches_builtins,
     }
-    files = {"judge.py": _JUDGE.read_bytes(), "solution.py": solution.encode(errors="surrogatepass")}
+    files = {script.name: script.read_bytes() for script in _SCRIPTS}
+    files["solution.py"] = solution.encode(errors="surrogatepass")
     result = run_python(files, ["judge.py"], limits, json.dumps(request).encode(), slots=slots)
     report = _sealed_report(result, seal)
     if report is None:

@@ -17,6 +17,7 @@ import math
 import re
 import string
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import TypeVar
 
 import numpy as np
@@ -27,6 +28,7 @@ from data.scoring.final_answer import final_answer
 T = TypeVar("T")
 
 _ZERO = 1e-4
+_DEEPEST = 100
 _UNITS = re.compile(r"[$%]|sqft|square kilometers")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?")
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -107,10 +109,16 @@ def _is_json_list(answer: str) -> bool:
 
 
 def _json(text: str) -> object:
+    """``None`` for what is not JSON, or nested so deeply that no answer means it (its text could not be had)."""
     try:
-        return json.loads(text)
+        return json.loads(text) if _depth(text) <= _DEEPEST else None
     except (ValueError, RecursionError):
         return None
+
+
+def _depth(text: str) -> int:
+    """Of the brackets, those in strings counted too."""
+    return max(accumulate((char in "[{") - (char in "]}") for char in text), default=0)
 
 
 def _object(line: str) -> object:

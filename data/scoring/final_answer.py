@@ -6,14 +6,17 @@ import re
 
 from data.scoring.short_answer import extract_answer
 
-_TAGGED = re.compile(r"<answer>.*</answer>", re.DOTALL | re.IGNORECASE)
 _BOX = "\\boxed{"
+_BRACES = re.compile(r"\\boxed\{|[{}]")
 _CLOSING = re.compile(r"final answer\s*:", re.IGNORECASE)
 
 
 def marked_answer(text: str) -> str | None:
     """The content of the last ``<answer>…</answer>``, else of the last ``\\boxed{…}``; ``None`` without either."""
-    return extract_answer(text) if _TAGGED.search(text) else _last_box(text)
+    lower = text.lower()
+    opened = lower.find("<answer>")
+    tagged = opened >= 0 and lower.find("</answer>", opened) >= 0
+    return extract_answer(text) if tagged else _last_box(text)
 
 
 def final_answer(text: str) -> str:
@@ -26,10 +29,12 @@ def final_answer(text: str) -> str:
 
 
 def _last_box(text: str) -> str | None:
-    for start in reversed([match.end() for match in re.finditer(re.escape(_BOX), text)]):
-        depth = 1
-        for place in range(start, len(text)):
-            depth += {"{": 1, "}": -1}.get(text[place], 0)
-            if depth == 0:
-                return text[start:place].strip()
-    return None
+    """Of the boxes that are closed, the one that begins last."""
+    open_at: list[int | None] = []  # where the content of a box begins; None for any other brace
+    last: tuple[int, int] | None = None
+    for match in _BRACES.finditer(text):
+        if match[0] != "}":
+            open_at.append(match.end() if match[0] == _BOX else None)
+        elif open_at and (start := open_at.pop()) is not None:
+            last = max(last or (start, match.start()), (start, match.start()))
+    return text[last[0] : last[1]].strip() if last else None

@@ -6,15 +6,19 @@ standard error.
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import csv
+import gzip
 import io
+import lzma
 import re
 import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import IO
 
 ROWS = 2000
 MEMBERS = 200
@@ -118,12 +122,17 @@ def read_archive(path: Path) -> str:
 
 
 def _members(path: Path) -> Iterator[tuple[str, int, bytes]]:
-    """Name, stated size and the first bytes of each of the first files."""
+    """Name, stated size and the first bytes of each of the first files; of one compressed file, the size read."""
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             for entry in [entry for entry in archive.infolist() if not entry.is_dir()][:MEMBERS]:
                 with archive.open(entry) as file:
                     yield entry.filename, entry.file_size, file.read(MEMBER_BYTES)
+        return
+    if not tarfile.is_tarfile(path) and path.suffix.lower() in _COMPRESSED:
+        with _COMPRESSED[path.suffix.lower()](path) as file:
+            content = file.read(MEMBER_BYTES)
+        yield path.stem, len(content), content
         return
     with tarfile.open(path) as archive:
         for number, member in enumerate(archive):
@@ -150,6 +159,7 @@ def _rows(rows: Iterable[Iterable[object]]) -> str:
     return "\n".join(lines)
 
 
+_COMPRESSED: dict[str, Callable[[Path], IO[bytes]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _HTML = (".html", ".htm", ".xhtml")
 _READERS: dict[str, Callable[[Path], str]] = {
     **dict.fromkeys((".csv", ".tsv"), read_table),

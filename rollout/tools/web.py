@@ -12,6 +12,7 @@ from typing import Final
 import httpx
 
 _ENCODINGS: Final = ("", "identity", "gzip", "deflate")
+_GLOBAL_UNICAST: Final = ipaddress.ip_network("2000::/3")
 
 
 class WebError(Exception):
@@ -104,6 +105,9 @@ def is_public(address: str) -> bool:
             return is_public(str(inner))
         if parsed in ipaddress.ip_network("64:ff9b::/96"):
             return is_public(str(ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)))
+        # Outside it lie forms that wrap an IPv4 address in older ways, which some networks still translate.
+        if parsed not in _GLOBAL_UNICAST:
+            return False
     return parsed.is_global and not parsed.is_multicast
 
 

@@ -125,6 +125,13 @@ def test_scores_of_a_response() -> None:
     assert score_assistantbench("FINAL ANSWER: ", "13") == {"accuracy": 0.0, "exact_match": 0.0, "answered": 0.0}
 
 
+@pytest.mark.parametrize("gold", ["55", "Crumb & Co", "a\nb", '{"a": ["b"]}', "{'a': 'b'}"])
+@pytest.mark.parametrize("form", ["%s", '{"a": %s}', '[{"a": %s}]'])
+def test_an_answer_of_any_depth_is_wrong_and_no_exception(form: str, gold: str) -> None:
+    for depth in (*range(900, 1000, 3), 100_000):
+        assert assistantbench_accuracy(form % ("[" * depth + "]" * depth), gold) == 0.0
+
+
 @given(ANY_TEXT, ANY_TEXT)
 def test_any_text_scores_in_the_unit_interval(answer: str, gold: str) -> None:
     scores = score_assistantbench(answer, gold)

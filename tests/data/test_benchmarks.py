@@ -69,6 +69,9 @@ def test_kodcode_records() -> None:
 def test_kodcode_declares_the_functions_that_a_question_leaves_to_guess() -> None:
     info = [{"function_declaration": "def add(a, b):", "function_name": "add"}]
     assert kodcode_task({**KODCODE, "test_info": info}, HERE).question == "Add.\n\nDeclare:\ndef add(a, b):"
+    as_cell = {**KODCODE, "test_info": json.dumps(info)}  # CSV and TSV
+    assert kodcode_task(as_cell, HERE).question == "Add.\n\nDeclare:\ndef add(a, b):"
+    assert kodcode_task({**KODCODE, "test_info": ""}, HERE).question == "Add."
     known = {**KODCODE, "question": "Write `def add(a, b):`.", "test_info": info}
     assert kodcode_task(known, HERE).question == known["question"]
 
@@ -104,6 +107,7 @@ def test_gaia_records() -> None:
         (kodcode_task, {**KODCODE, "test": "def ("}, "test"),
         (kodcode_task, {**KODCODE, "solution": None}, "solution"),
         (kodcode_task, {**PIPELINE, "metadata": "x"}, "metadata"),
+        (kodcode_task, {**KODCODE, "test_info": ["def add(a, b):"]}, "test_info"),
         (bigcodebench_task, {**BIGCODEBENCH, "entry_point": ""}, "entry_point"),
         (bigcodebench_task, {**BIGCODEBENCH, "test": "1 +"}, "test"),
         (gaia_task, {**GAIA_ROW, "Level": "4"}, "Level"),
@@ -144,7 +148,7 @@ def test_any_record_is_a_task_or_a_named_error(which: int, changes: dict[str, ob
     ("name", "sizes"),
     [
         ("strategyqa", {"train": 19, "test": 5}),
-        ("kodcode", {"train": 6, "validation": 0, "test": 2}),
+        ("kodcode", {"train": 7, "validation": 1, "test": 2}),
         ("bigcodebench", {"test": 6}),
         ("gaia", {"validation": 8, "level1": 3, "level2": 3, "level3": 2, "test": None}),
         ("assistantbench", {"train": 4, "test": 4}),

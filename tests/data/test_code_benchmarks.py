@@ -6,6 +6,8 @@ import ast
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from data.bigcodebench import BigCodeBench
 from data.kodcode import KodCode
@@ -77,6 +79,20 @@ def test_real_kodcode_items(place: int) -> None:
 def test_what_is_no_solution_fails(response: str) -> None:
     (task, *_) = KODCODE.tasks("test")
     assert KODCODE.score(task, response) == {"passed": 0.0}
+
+
+PIECES = st.sampled_from(
+    [
+        *("```python\n", "```\n", "~~~", "<answer>", "</answer>", "\0", "\ud800", "prose ", "(", "\n"),
+        *("def answer():\n", "    return 1\n", "import os\n", "raise SystemExit(0)\n", "assert False\n", "é = 'ß'\n"),
+    ]
+)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.sampled_from([KODCODE, BIGCODEBENCH]), st.lists(PIECES, max_size=8).map("".join) | st.text(max_size=40))
+def test_any_response_is_a_failure_and_no_exception(benchmark: KodCode | BigCodeBench, response: str) -> None:
+    assert benchmark.score(benchmark.tasks("test")[0], response) == {"passed": 0.0}
 
 
 def test_a_body_that_goes_on_from_the_prompt_passes() -> None:

@@ -28,7 +28,7 @@ class Counted:
 
     def tasks(self, split: str) -> Sequence[Task]:
         count = {"train": self.count, "test": 2}[split]
-        return [Task(str(place), f"{self.name} {place}?", (self.name,), self.name) for place in range(count)]
+        return [Task(str(place), f"{self.name} {split} {place}?", (self.name,), self.name) for place in range(count)]
 
     def score(self, task: Task, answer: str) -> Score:
         return {"right": float(answer == self.name), "length": 0.5}
@@ -51,6 +51,32 @@ def test_a_pass_is_as_long_as_all_domains_and_shares_follow_the_weights() -> Non
 
 def test_held_out_tasks_come_once_each() -> None:
     assert [task.id for task in mixture(a=5, b=1).tasks("test")] == ["a/0", "a/1", "b/0", "b/1"]
+
+
+class Asking(Counted):
+    """Asks these questions in training, and nothing that could be read for a test."""
+
+    def __init__(self, name: str, *questions: str) -> None:
+        super().__init__(name, len(questions))
+        self.questions = questions
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        if split == "test":
+            raise FileNotFoundError
+        return [Task(str(place), asked, ("x",), self.name) for place, asked in enumerate(self.questions)]
+
+
+def test_what_another_domain_tests_is_not_trained_on() -> None:
+    mixed = BenchmarkMixture([Domain(Counted("a", 2)), Domain(Asking("b", "A  test 1", "own?"))])
+    with pytest.warns(UserWarning, match=r"a\+b: 1 training items ask a test question .* left out \(b/0\)"):
+        train = mixed.tasks("train")
+    assert sorted(task.id for task in train) == ["a/0", "a/1", "b/1"]
+    nothing_left = BenchmarkMixture([Domain(Counted("a", 2)), Domain(Asking("b", "a test 0?"))])
+    with (
+        pytest.warns(UserWarning, match="1 training items"),
+        pytest.raises(ValueError, match="every training item of b is a test question"),
+    ):
+        nothing_left.tasks("train")
 
 
 def test_a_task_is_scored_by_its_own_benchmark() -> None:

@@ -25,6 +25,16 @@ def test_the_committed_files_are_what_the_builder_makes(split: str) -> None:
     assert (build.HERE / f"facts_{split}.jsonl").read_text(encoding="utf-8") == build.split_lines(split)
 
 
+def test_the_sample_in_the_form_of_popqa_is_cut_where_its_splits_end() -> None:
+    assert (build.HERE / "popqa.jsonl").read_text(encoding="utf-8") == build.popqa_lines()
+    by_question = {str(build.record(fact)["question"]): build.popqa_split(fact) for fact in FACTS}
+    benchmark = ShortAnswerQA("popqa_sample")
+    for split in build.POPQA_SPLITS:
+        assert {by_question[task.question] for task in benchmark.tasks(split)} == {split}
+    assert benchmark.splits.left_out == ()
+    assert benchmark.score(benchmark.tasks("test")[0], benchmark.tasks("test")[0].answers[0])["exact_match"] == 1.0
+
+
 def test_there_is_enough_of_it() -> None:
     assert len(tasks("train")) >= 640
     assert len(tasks("test")) >= 200

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from data.sandbox import judge
+from data.sandbox import machinery, probe
 from data.sandbox.expectation import expect_pytest, expect_unittest, import_solution
 from data.sandbox.limits import Limits
 from data.sandbox.pytest_harness import run_pytest
@@ -125,7 +125,18 @@ def test_right_and_wrong_by_unittest() -> None:
 
 def test_what_solutions_may_well_do_is_not_taken_for_tampering() -> None:
     code = """
-import warnings, logging, json, numpy as np, unittest.mock
+import collections, inspect, traceback, typing, warnings, logging, json, numpy as np, unittest.mock
+Pair = collections.namedtuple("Pair", "a b")
+class Named(typing.NamedTuple):
+    x: int
+def arguments(function):
+    return list(inspect.signature(function).parameters), function.__code__.co_argcount
+def state(generator): return inspect.getgeneratorstate(generator)
+def last_words():
+    try:
+        raise ValueError("said")
+    except ValueError:
+        return traceback.format_exc().splitlines()[-1]
 warnings.filterwarnings("ignore")
 logging.basicConfig()
 class Point:
@@ -137,7 +148,12 @@ def array(): print("noise"); return np.arange(3)
     tests = """
 import numpy as np
 from unittest.mock import patch, ANY
-from solution import Point, point, array
+from solution import Point, arguments, array, last_words, point, state
+def test_looking():
+    def given(a, b): return a
+    assert arguments(given) == (["a", "b"], 2)
+    assert state(x for x in "ab") == "GEN_CREATED"
+    assert last_words() == "ValueError: said"
 def test_point():
     assert point(1) == Point(1) and point(1) != Point(2)
     assert [point(1)] == [Point(1)]
@@ -161,16 +177,16 @@ def test_a_skip_counts_only_where_the_test_file_speaks_of_one() -> None:
 
 
 def test_the_fingerprint_sees_what_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = judge.fingerprint()
-    assert judge.first_change(before) == ""
+    before = machinery.fingerprint()
+    assert machinery.first_change(before) == ""
     with monkeypatch.context() as patch:
         patch.setattr(unittest.TestCase, "assertTrue", lambda *_: None)
-        assert judge.first_change(before) == "unittest.case.TestCase.assertTrue"
+        assert machinery.first_change(before) == "unittest.case.TestCase.assertTrue"
     with monkeypatch.context() as patch:
         patch.setattr("builtins.all", lambda _: True)
-        assert judge.first_change(before) == "builtins.all"
-        assert judge.first_change(before, ("builtins.",)) == ""
-    assert judge.first_change(before) == ""
+        assert machinery.first_change(before) == "builtins.all"
+        assert machinery.first_change(before, ("builtins.",)) == ""
+    assert machinery.first_change(before) == ""
 
 
 def test_the_probe_refuses_only_what_equals_everything() -> None:
@@ -183,10 +199,10 @@ def test_the_probe_refuses_only_what_equals_everything() -> None:
             raise ValueError
 
     for value in (1, "a", [1, (2, {"a": 3})], Odd(), unittest.mock.ANY, float("nan")):
-        assert judge.probed(value) is value
+        assert probe.probed(value) is value
     for cheat in (Same(), [Same()], {"a": (1, Same())}):
         with pytest.raises(AssertionError, match="Same equals everything"):
-            judge.probed(cheat)
+            probe.probed(cheat)
 
 
 @pytest.mark.skipif(not KODCODE.exists(), reason="needs the real KodCode items")

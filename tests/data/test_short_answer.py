@@ -7,8 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from data.short_answer import ShortAnswerQA
+from data.records import Place
+from data.short_answer import ShortAnswerQA, popqa_task, triviaqa_task
 from data.task import Task
 
 
@@ -134,10 +137,33 @@ def test_an_unreachable_hub_says_how_else_to_provide_the_data(monkeypatch: pytes
 
 
 def test_wrong_arguments() -> None:
-    with pytest.raises(ValueError, match=r"unknown source 'trivia'; there are sample, triviaqa, popqa"):
+    with pytest.raises(ValueError, match=r"unknown source 'trivia'; there are sample, triviaqa, popqa, popqa_sample"):
         ShortAnswerQA("trivia")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="takes no path"):
-        ShortAnswerQA("sample", path="elsewhere")
+    for sample in ("sample", "popqa_sample"):
+        with pytest.raises(ValueError, match="takes no path"):
+            ShortAnswerQA(sample, path="elsewhere")  # type: ignore[arg-type]
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(['["One"]', "[", "{}"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["value", "aliases"]), inner),
+    max_leaves=5,
+)
+FIELDS = st.sampled_from(["id", "question_id", "question", "answer", "possible_answers", "prop", "relation"])
+
+
+@given(st.booleans(), st.dictionaries(FIELDS, VALUES, max_size=4))
+def test_any_record_is_a_task_or_a_named_error(popqa: bool, changes: dict[str, object]) -> None:
+    good, parse = (popqa_row(1), popqa_task) if popqa else (triviaqa_row(1), triviaqa_task)
+    said = "here: field "
+    try:
+        task = parse({**good, **changes}, Place("here"), "tiny")
+        assert task.question.strip()
+        assert task.answers
+        assert all(0.0 <= score <= 1.0 for score in ShortAnswerQA().score(task, task.answers[0]).values())
+    except ValueError as error:
+        said = str(error)
+    assert said.startswith("here: field ")
 
 
 def test_scoring_uses_every_alias() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -75,6 +77,14 @@ def test_strict_and_lax_scores(text: str, gold: bool, exact: float, lax: float) 
 )
 def test_where_the_answer_stands(text: str, answer: str) -> None:
     assert final_answer(text) == answer
+
+
+def test_a_mark_that_is_repeated_without_end_costs_no_time() -> None:
+    start = time.process_time()
+    assert marked_answer("\\boxed{" * 50_000) is None
+    assert marked_answer("\\boxed{" * 50_000 + "}") == ""
+    assert marked_answer("<answer>" * 50_000) is None
+    assert time.process_time() - start < 5
 
 
 @given(ANY_TEXT, st.booleans())

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import bz2
+import gzip
 import io
+import lzma
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -108,6 +112,18 @@ def test_archives_are_listed_and_never_unpacked(tmp_path: Path) -> None:
         == "# archive of 1 files\n/abs/file.txt (4 bytes)\n\n## /abs/file.txt\ntext"
     )
     assert not (tmp_path.parent / "evil.txt").exists()
+
+
+@pytest.mark.parametrize(("suffix", "packed"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)])
+def test_one_compressed_file_is_read_no_further_than_its_first_bytes(
+    tmp_path: Path, suffix: str, packed: Callable[[bytes], bytes]
+) -> None:
+    (tmp_path / f"log.txt{suffix}").write_bytes(packed(b"one line"))
+    assert reading.read_document(tmp_path / f"log.txt{suffix}") == (
+        "# archive of 1 files\nlog.txt (8 bytes)\n\n## log.txt\none line"
+    )
+    (tmp_path / f"zeros{suffix}").write_bytes(packed(b"0" * (8 << 20)))
+    assert len(reading.read_document(tmp_path / f"zeros{suffix}")) < reading.MEMBER_BYTES + 100
 
 
 def test_a_bomb_is_read_no_further_than_its_first_bytes() -> None:

@@ -132,16 +132,19 @@ def test_every_address_of_a_name_is_checked(monkeypatch: pytest.MonkeyPatch) -> 
         asyncio.run(run())
 
 
-@pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1::1", "::ffff:93.184.216.34"])
+@pytest.mark.parametrize(
+    "address", ["93.184.216.34", "2606:2800:220:1::1", "::ffff:93.184.216.34", "64:ff9b::5db8:d822"]
+)
 def test_public_addresses(address: str) -> None:
     assert is_public(address)
 
 
 V4 = ["127.0.0.1", "10.1.2.3", "192.168.0.1", "172.16.0.1", "169.254.169.254", "0.0.0.0", "224.0.0.1", "100.64.0.1"]
 V6 = ["::1", "::", "fe80::1", "fc00::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "ff02::1"]
+OLD_V6 = ["::127.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b:1::7f00:1", "fec0::1"]
 
 
-@pytest.mark.parametrize("address", V4 + V6)
+@pytest.mark.parametrize("address", V4 + V6 + OLD_V6)
 def test_addresses_that_are_not_public(address: str) -> None:
     assert not is_public(address)
 
