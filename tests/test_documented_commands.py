@@ -58,18 +58,24 @@ class Parsed(Exception):  # noqa: N818 - it is what should happen
 
 
 def parse_only(patch: pytest.MonkeyPatch, main: Callable[[Sequence[str]], object], arguments: Sequence[str]) -> None:
-    """Run ``main`` up to the end of the first ``parse_args``."""
+    """Run ``main`` up to the end of the first ``parse_args``, or of a ``parse_known_args`` of its own."""
+    within: list[bool] = []
 
     def stopping(parse: Callable[..., object]) -> Callable[..., object]:
         def parse_args(*args: object, **kwargs: object) -> object:
-            parse(*args, **kwargs)
+            within.append(True)
+            found = parse(*args, **kwargs)
+            within.pop()
+            if within:
+                return found
             raise Parsed
 
         return parse_args
 
     with patch.context() as context:
         for parser in (argparse.ArgumentParser, jsonargparse.ArgumentParser):
-            context.setattr(parser, "parse_args", stopping(parser.parse_args))
+            for name in ("parse_args", "parse_known_args"):
+                context.setattr(parser, name, stopping(getattr(parser, name)))
         with pytest.raises(Parsed):
             main(arguments)
 
