@@ -51,7 +51,7 @@ def commands(text: str) -> Iterator[str]:
         yield from INLINE.findall(after)
 
 
-class Parsed(Exception):
+class Parsed(Exception):  # noqa: N818 - it is what should happen
     """The arguments are good; the work that would follow is not done."""
 
 
@@ -65,10 +65,11 @@ def parse_only(patch: pytest.MonkeyPatch, main: Callable[[Sequence[str]], object
 
         return parse_args
 
-    with patch.context() as context, pytest.raises(Parsed):
+    with patch.context() as context:
         for parser in (argparse.ArgumentParser, jsonargparse.ArgumentParser):
             context.setattr(parser, "parse_args", stopping(parser.parse_args))
-        main(arguments)
+        with pytest.raises(Parsed):
+            main(arguments)
 
 
 def check_train(patch: pytest.MonkeyPatch, arguments: Sequence[str], runs: Path) -> None:
