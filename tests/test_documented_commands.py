@@ -1,4 +1,4 @@
-"""Every command of the README and the docs: its real parser takes it, its target, extra and files exist.
+"""Every command of the README, the docs and the configs' remarks: its real parser takes it, its target and files exist.
 
 Nothing heavy is started: ``train.py`` goes as far as the resolved config, ``eval.py`` and ``python -m`` as far as the
 parsed arguments, ``make`` is asked what it would do. What is quick, a look at a bundled data set, is done.
@@ -24,8 +24,10 @@ from lightning_modules.cli import MemoryCLI, build
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
 STARTS = re.compile(r"(?:python|make|tensorboard|pip|sh|docker|vllm)(?= )")
 WITHIN = re.compile(r"(?<=; )python -m .*")  # a remark beside a file of a tree
+REMARK = re.compile(r"^#.*?(python (?:train|eval)\.py .+)$", re.MULTILINE)  # of a config
 INLINE = re.compile(r"`((?:python|make|tensorboard) [^`]+)`")
 PLACEHOLDERS = {
     "NAME [PATH]": "strategyqa sample",
@@ -116,7 +118,12 @@ def check(patch: pytest.MonkeyPatch, command: str, runs: Path) -> None:
             raise AssertionError(f"no rule covers {command!r}")
 
 
-@pytest.mark.parametrize("command", sorted({each for page in PAGES for each in commands(page.read_text("utf-8"))}))
+def documented() -> list[str]:
+    found = {each for page in PAGES for each in commands(page.read_text("utf-8"))}
+    return sorted(found.union(*(REMARK.findall(config.read_text("utf-8")) for config in CONFIGS)))
+
+
+@pytest.mark.parametrize("command", documented())
 def test_a_documented_command_would_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str) -> None:
     monkeypatch.chdir(ROOT)
     check(monkeypatch, command, tmp_path)
@@ -149,6 +156,8 @@ def test_commands_are_found_in_blocks_and_in_prose() -> None:
         "python train.py --data.lmpo.steps many",
         "python train.py --config configs/missing.yaml",
         "python eval.py --limits 50",
+        "python eval.py --mas rollout.mas.dylan.DyLANs",
+        "python eval.py --config configs/train/latentmem.yaml",
         "python -m eval.bench rolout --episodes 3",
         "python -m eval.bench rollout --episode-count 3",
         "python -m eval.missing",

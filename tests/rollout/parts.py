@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,6 +12,7 @@ import torch
 from data.task import Score, Task
 from data.trajectory import Trajectory
 from memory.memory import Agent, Recall
+from rollout.counters import Counters
 from rollout.event_loop import EventLoopThread
 from rollout.mas.autogen import AutoGen
 from rollout.mas.mas import MAS
@@ -88,3 +89,18 @@ def make_runner(
 
 def identity(trajectory: Trajectory) -> tuple[str, int]:
     return trajectory.task.id, trajectory.member
+
+
+def sums(trajectories: Sequence[Trajectory]) -> Counters:
+    costs = [step.cost for trajectory in trajectories for step in trajectory.steps]
+    return Counters(
+        requests=len(costs),
+        prompt_tokens=sum(cost.prompt_tokens + cost.latent_tokens for cost in costs),
+        completion_tokens=sum(cost.completion_tokens for cost in costs),
+        cached_tokens=sum(cost.cached_tokens or 0 for cost in costs),
+        retries=sum(cost.retries for cost in costs),
+    )
+
+
+def difference(after: Counters, before: Counters) -> Counters:
+    return Counters(*(now - then for now, then in zip(astuple(after), astuple(before), strict=True)))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from data.trajectory import Trajectory
 from rollout.counters import Counters
@@ -17,28 +19,21 @@ from rollout.mas.autogen import AutoGen
 from rollout.mas.macnet import MacNet
 from rollout.mas.mas import MAS
 from rollout.replay_engine import ReplayEngine
-from rollout.runner import EpisodeRunner
+from rollout.runner import EpisodeRunner, RolloutSettings
 from rollout.trace import TracedCall, TracedEpisode, TraceWriter
 from rollout.trace_reader import read_trace
 from rollout.transformers_engine import TransformersEngine
-from tests.rollout.parts import PHASE, TASKS, FixedMemory, make_runner
+from rollout.vllm_engine import VLLMEngine
+from tests.rollout.parts import PHASE, TASKS, Facts, FixedMemory, difference, make_runner, sums
 from tests.rollout.watched_engine import WatchedEngine, echo
+
+if TYPE_CHECKING:
+    from prometheus_client import Counter
 
 
 @pytest.fixture
 def make(loop: EventLoopThread) -> Callable[..., EpisodeRunner]:
     return functools.partial(make_runner, loop)
-
-
-def sums(trajectories: Sequence[Trajectory]) -> Counters:
-    costs = [step.cost for trajectory in trajectories for step in trajectory.steps]
-    return Counters(
-        requests=len(costs),
-        prompt_tokens=sum(cost.prompt_tokens + cost.latent_tokens for cost in costs),
-        completion_tokens=sum(cost.completion_tokens for cost in costs),
-        cached_tokens=sum(cost.cached_tokens or 0 for cost in costs),
-        retries=sum(cost.retries for cost in costs),
-    )
 
 
 def traced(records: Sequence[TracedCall | TracedEpisode], kind: type) -> list[int]:
@@ -70,6 +65,48 @@ def test_sums_equal_the_transformers_engines_own_counters(
     assert sums(made) == engine.counters
     assert engine.counters.requests == 20
     assert 20 <= engine.counters.completion_tokens <= 100
+
+
+def counted(counters: Sequence[Counter]) -> int:
+    samples = [sample for counter in counters for metric in counter.collect() for sample in metric.samples]
+    return int(sum(sample.value for sample in samples if sample.name.endswith("_total")))
+
+
+def counted_by_vllm(engine: VLLMEngine) -> Counters:
+    """From the engine's own logger: the registry forgets an engine's counters when the process starts another one."""
+    from vllm.v1.metrics.loggers import PrometheusStatLogger
+
+    assert engine._llm is not None
+    assert engine._llm.logger_manager is not None
+    (own,) = [each for each in engine._llm.logger_manager.stat_loggers if isinstance(each, PrometheusStatLogger)]
+    return Counters(
+        requests=counted([of_reason[0] for of_reason in own.counter_request_success.values()]),
+        prompt_tokens=counted([own.counter_prompt_tokens[0]]),
+        completion_tokens=counted([own.counter_generation_tokens[0]]),
+        cached_tokens=counted([own.counter_prompt_tokens_cached[0]]),
+    )
+
+
+def test_sums_equal_vllms_own_counters(
+    vllm_engine: VLLMEngine, loop: EventLoopThread, smollm_path: str, tmp_path: Path
+) -> None:
+    """Token prompts of AutoGen, prompts with latents of MacNet, both with answers that end and that are cut."""
+    tokenizer = AutoTokenizer.from_pretrained(smollm_path)
+    embed = AutoModelForCausalLM.from_pretrained(smollm_path, dtype=torch.float32).get_input_embeddings()
+    writer, settings = TraceWriter(tmp_path / "trace.jsonl"), RolloutSettings(max_tokens=12)
+    loop.run(vllm_engine.start())
+    before = counted_by_vllm(vllm_engine)
+    made: list[Trajectory] = []
+    for mas, memory in ((AutoGen(), FixedMemory("Lima")), (MacNet(), FixedMemory(latents=torch.full((5, 576), 0.1)))):
+        runner = EpisodeRunner(vllm_engine, mas, tokenizer, embed, Facts(), settings, writer, loop)
+        made += runner.run(TASKS[:2], 1, PHASE, memory)
+    assert not [trajectory.failure for trajectory in made if trajectory.failure]
+    assert sums(made) == difference(counted_by_vllm(vllm_engine), before)
+    assert sums(made).requests == 2 * 2 + 2 * 5
+    assert sums(made).cached_tokens > 0
+    records = list(read_trace(writer.path))
+    prompt, completion, latent, _ = traced(records, TracedEpisode)
+    assert (prompt + latent, completion, latent) == (sums(made).prompt_tokens, sums(made).completion_tokens, 2 * 5 * 5)
 
 
 def test_attempts_that_an_engine_made_again_are_paid_for(make: Callable[..., EpisodeRunner]) -> None:

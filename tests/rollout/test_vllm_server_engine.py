@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -15,13 +17,17 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from eval.bench.tcp_proxy import ProxyProcess, free_port
 from eval.bench.vllm_serve import vllm_serve
+from rollout.counters import Counters
 from rollout.engine import Completion, Engine, Request, Sampling
 from rollout.event_loop import EventLoopThread
+from rollout.mas.autogen import AutoGen
 from rollout.mas.mas import Message
 from rollout.prompt import render
+from rollout.runner import EpisodeRunner, RolloutSettings
 from rollout.structure import Choices, JsonSchema
 from rollout.transformers_engine import TransformersEngine
 from rollout.vllm_server_engine import VLLMServerEngine
+from tests.rollout.parts import PHASE, TASKS, Facts, FixedMemory, difference, sums
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -99,6 +105,40 @@ def test_token_and_embedding_prompts_are_answered_as_by_transformers(
             assert one.queue_s is not None
             assert 0 <= one.queue_s <= one.first_token_s <= one.wall_s
     loop.run(reference.close())
+
+
+def counted_by_server(port: int) -> Counters:
+    """From its ``/metrics`` page."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        page = answer.read().decode()
+
+    def total(name: str) -> int:
+        found = re.findall(rf"^vllm:{name}_total{{.*}} (\S+)$", page, re.MULTILINE)
+        assert found, f"the page has no vllm:{name}_total"
+        return int(sum(map(float, found)))
+
+    names = ("request_success", "prompt_tokens", "generation_tokens", "prompt_tokens_cached")
+    return Counters(*map(total, names))
+
+
+def test_sums_equal_the_servers_own_counters(
+    served: VLLMServerEngine,
+    server_port: int,
+    loop: EventLoopThread,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+) -> None:
+    """Two episodes with token prompts, two with latents."""
+    before = counted_by_server(server_port)
+    runner = EpisodeRunner(
+        served, AutoGen(), tokenizer, model.get_input_embeddings(), Facts(), RolloutSettings(max_tokens=12), loop=loop
+    )
+    memories = FixedMemory("Lima"), FixedMemory(latents=torch.full((5, 576), 0.1))
+    made = [each for memory in memories for each in runner.run(TASKS[:2], 1, PHASE, memory)]
+    assert not [trajectory.failure for trajectory in made if trajectory.failure]
+    assert sums(made) == difference(counted_by_server(server_port), before)
+    assert sums(made).requests == 2 * 2 * 2
+    assert sums(made).cached_tokens > 0
 
 
 def test_log_probabilities_of_a_seeded_sample_are_those_at_its_temperature(
