@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import lightning as L
@@ -146,6 +146,12 @@ class TaskDataModule(L.LightningDataModule):
         if self.epochs is not None:
             return EpochLoader(tasks, self.epochs, self.seed)
         return StagedLoader(tasks, self.stages, self.seed)
+
+    def test_dataloader(self) -> StreamLoader:
+        """The held-out tasks once, as a stream with the stream's settings. Raises ``ValueError`` without any."""
+        if self.stream is None:
+            raise ValueError("only a stream is evaluated by a Trainer: give data.stream, or use eval.py")
+        return StreamLoader(self.held_out(), replace(self.stream, epochs=1, tasks=None), self.seed)
 
     def transfer_batch_to_device(self, batch: _Batch, device: torch.device, dataloader_idx: int) -> _Batch:
         """Tasks are text: there is nothing to move."""

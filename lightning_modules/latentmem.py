@@ -28,6 +28,7 @@ from data.trajectory import Step, Trajectory
 from lightning_modules import lmpo_log
 from lightning_modules.backbone import Backbone, LoraSettings
 from lightning_modules.bank_settings import BankSettings
+from lightning_modules.callbacks.comem.mechanism import check_mechanisms
 from lightning_modules.composer import Composer, ComposerSettings, ComposerText, composer_text
 from lightning_modules.latent_gradient import CallLoss, LatentGradient, latent_gradient
 from lightning_modules.latent_memory import Composed, LatentMemory
@@ -35,8 +36,10 @@ from lightning_modules.lmpo import LMPOSettings, group_advantages
 from lightning_modules.optimisation import OptimiserSettings, build_optimiser
 from lightning_modules.surrogate_loss import SurrogateLoss, trained_calls
 from lightning_modules.token_scores import AgentCall
+from memory.comem.comem import CoMem
 from memory.encoder import Encoder
 from memory.experience_bank import ExperienceBank
+from memory.several import Several
 from memory.write_gate import admits
 from rollout.engine import Engine
 from rollout.failure import broke_off, check_any_finished
@@ -65,6 +68,7 @@ class LatentMem(L.LightningModule):
         lmpo_optimiser: of LMPO.
         dtype: of the frozen weights.
         gradient_checkpointing: for the composer (paper: on).
+        comem: insights that agents read beside their latents, kept up by CoMem's callbacks (ours); ``None`` for none.
         seed: of initialisation and sampling.
     """
 
@@ -82,6 +86,7 @@ class LatentMem(L.LightningModule):
         lmpo_optimiser: OptimiserSettings = OptimiserSettings(),
         dtype: Literal["float32", "bfloat16", "float16"] = "bfloat16",
         gradient_checkpointing: bool = True,
+        comem: CoMem | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__()
@@ -92,7 +97,7 @@ class LatentMem(L.LightningModule):
             )
         self.automatic_optimization = False
         self.strict_loading = False
-        self.engine, self.mas, self.seed = engine, mas, seed
+        self.engine, self.mas, self.comem, self.seed = engine, mas, comem, seed
         self.bank_settings, self.rollout_settings, self.lmpo = bank, rollout, lmpo
         self.optimiser_settings = {"sft": sft_optimiser, "lmpo": lmpo_optimiser}
         with torch.random.fork_rng(devices=[]):
@@ -236,11 +241,16 @@ class LatentMem(L.LightningModule):
     def _rollout(self, batch: StageBatch, group_size: int, temperature: float, memory: LatentMemory | None) -> None:
         assert self.runner is not None
         phase = Phase(batch.stage, batch.step, self.seed, temperature)
+        read = memory if memory is None or self.comem is None else Several((self.comem, memory))
         with self._phase("rollout"):
             self.trajectories = self.runner.run(
-                batch.tasks, group_size, phase, memory, lambda done, total: self._progress("rollout", done, total)
+                batch.tasks, group_size, phase, read, lambda done, total: self._progress("rollout", done, total)
             )
         check_any_finished(self.trajectories)
+        if memory is not None and self.comem is not None:
+            for trajectory in self.trajectories:
+                if not broke_off(trajectory):
+                    self.comem.end_episode(trajectory)
         self._log("rollout", {"failed": sum(map(broke_off, self.trajectories)) / len(self.trajectories)})
         self._log(batch.stage, lmpo_log.rollout_metrics(self.trajectories, self._seconds["rollout"]))
 
@@ -299,6 +309,8 @@ class LatentMem(L.LightningModule):
                 f"model.engine.model is {self.engine.model!r} and model.backbone {self.backbone.name!r}; "  # type: ignore[attr-defined]
                 "latents of one model mean nothing to another, give both the same name"
             )
+        if self.comem is not None:
+            check_mechanisms(self.trainer, "model.comem")
         log_dir = self.trainer.log_dir
         self.connect(self._data().benchmark, Path(log_dir) / "trace.jsonl" if log_dir else None)
 

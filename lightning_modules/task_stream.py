@@ -24,7 +24,8 @@ from data.bounds import check_metric
 from data.datamodule import TaskDataModule
 from data.stream import StreamBatch
 from data.trajectory import Trajectory
-from lightning_modules.callbacks.comem.mechanism import Mechanism
+from lightning_modules.callbacks.comem.mechanism import check_mechanisms
+from lightning_modules.stream_results import Row, mean_scores, row_of, summary
 from memory.comem.comem import CoMem
 from memory.memory import Memory
 from rollout.engine import Engine, check_temperature
@@ -33,7 +34,7 @@ from rollout.mas.mas import MAS
 from rollout.runner import EpisodeRunner, Phase, RolloutSettings
 from rollout.trace import TraceWriter
 
-RESULTS = "stream_results.json"
+RESULTS, TEST_RESULTS = "stream_results.json", "test_results.json"
 
 
 @runtime_checkable
@@ -84,7 +85,7 @@ class TaskStream(L.LightningModule):
         self.on_progress: Callable[[str, int, int], None] | None = None
         self.trajectories: list[Trajectory] = []
         self.runner: EpisodeRunner | None = None
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[Row] = []
 
     @property
     def comem(self) -> CoMem | None:
@@ -103,13 +104,12 @@ class TaskStream(L.LightningModule):
                 if not broke_off(trajectory):  # one that did says nothing of the memory; one out of steps failed
                     self.memory.end_episode(trajectory)
 
+    def test_step(self, batch: StreamBatch, batch_idx: int) -> None:
+        """The same over the held-out tasks, where a Trainer evaluates; what the memory learns, its callbacks say."""
+        self.training_step(batch, batch_idx)
+
     def _log(self, seconds: float) -> None:
-        for trajectory in self.trajectories:
-            row = {"task": trajectory.task.id, "failure": trajectory.failure, "score": dict(trajectory.score)}
-            scores = {f"stream/{name}": value for name, value in trajectory.score.items()}
-            for logger in self.loggers:
-                logger.log_metrics(scores, step=len(self.rows))
-            self.rows.append(row)
+        self.rows += map(row_of, self.trajectories)
         self.log("seconds/rollout", seconds, logger=False, batch_size=1)
         for name, value in mean_scores(self.rows).items():
             self.log(f"stream/{name}_so_far", value, prog_bar=True, batch_size=1, logger=False)
@@ -119,6 +119,26 @@ class TaskStream(L.LightningModule):
             self.on_progress("rollout", done, total)
 
     # ------------------------------------------------------------------ Lightning
+
+    def on_train_batch_end(self, outputs: Any, batch: StreamBatch, batch_idx: int) -> None:
+        """The batch's scores to the loggers, on disk at once: what a killed run did not show, a resumed one would not.
+
+        After the callbacks, and so after the checkpoint: a run killed while agents reflect shows no episode twice.
+        """
+        first = len(self.rows) - len(self.trajectories)
+        for logger in self.loggers:
+            for place, trajectory in enumerate(self.trajectories):
+                scores = {f"stream/{name}": value for name, value in trajectory.score.items()}
+                logger.log_metrics(scores, step=first + place)
+            logger.save()
+
+    def on_test_start(self) -> None:
+        """An evaluation has rows of its own."""
+        self.rows = []
+
+    def on_test_batch_end(self, outputs: Any, batch: StreamBatch, batch_idx: int) -> None:
+        """As in training."""
+        self.on_train_batch_end(outputs, batch, batch_idx)
 
     def setup(self, stage: str) -> None:
         """Refuse what would fail later, and connect the agents to the data."""
@@ -130,13 +150,8 @@ class TaskStream(L.LightningModule):
                 f"model.engine.model is {self.engine.model!r} and model.backbone {self.backbone!r}; "  # type: ignore[attr-defined]
                 "prompts would be made for another tokenizer, give both the same name"
             )
-        listed = any(isinstance(each, Mechanism) for each in self.trainer.callbacks)  # type: ignore[attr-defined]
-        if self.comem is not None and not listed:
-            raise ValueError(
-                "model.memory is CoMem, but trainer.callbacks has none of its mechanisms: it would learn nothing; "
-                "list them as configs/train/comem.yaml does"
-            )
         if self.comem is not None:
+            check_mechanisms(self.trainer, "model.memory")
             reward = self.comem.settings.reward
             check_metric("model.memory.settings.reward", reward, data.benchmark.name, data.benchmark.metrics)
         folder = self.trainer.log_dir
@@ -161,20 +176,29 @@ class TaskStream(L.LightningModule):
     def on_train_end(self) -> None:
         """The stream's scores, with the setting that they depend on."""
         stream = self._data().stream
+        assert stream is not None
+        self._write_results(RESULTS, stream.split)
+
+    def on_test_end(self) -> None:
+        """The same of an evaluation."""
+        self._write_results(TEST_RESULTS, self._data().validation_split)
+
+    def _write_results(self, name: str, split: str) -> None:
+        data = self._data()
+        assert data.stream is not None
         result = {
-            "tasks_in_flight": stream.tasks_in_flight if stream else None,
+            "benchmark": data.benchmark.name,
+            "split": split,
+            "versions": data.benchmark.tasks(split)[0].metadata.get("engine"),  # of a world's own engine
+            "tasks_in_flight": data.stream.tasks_in_flight,
             "memory": None if self.memory is None else type(self.memory).__name__,
             "mas": self.mas.name,
             "temperature": self.temperature,
             "seed": self.seed,
-            "episodes": len(self.rows),
-            "failed": sum(row["failure"] is not None for row in self.rows),
-            "mean": mean_scores(self.rows),
-            "last_quarter": mean_scores(self.rows[3 * len(self.rows) // 4 :]),
-            "rows": self.rows,
+            **summary(self.rows),
         }
         folder = Path(self.trainer.log_dir or self.trainer.default_root_dir)
-        (folder / RESULTS).write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+        (folder / name).write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """What happened so far, and the memory, unless it is CoMem, whose callbacks keep it."""
@@ -197,12 +221,6 @@ class TaskStream(L.LightningModule):
         if not isinstance(data, TaskDataModule) or data.stream is None:
             raise ValueError("TaskStream needs a TaskDataModule with data.stream; see configs/train/comem.yaml")
         return data
-
-
-def mean_scores(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """The mean of every metric over ``rows``."""
-    names = sorted({name for row in rows for name in row["score"]})
-    return {name: sum(row["score"].get(name, 0.0) for row in rows) / len(rows) for name in names}
 
 
 def _no_latents(ids: torch.Tensor) -> torch.Tensor:

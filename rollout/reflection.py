@@ -5,6 +5,8 @@ The paper prints neither prompt: both are ours.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from difflib import SequenceMatcher
 from typing import Protocol
 
 from data.trajectory import Trajectory
@@ -12,6 +14,7 @@ from memory.memory import Agent
 from rollout.ask import Asker
 from rollout.mas.mas import Message
 from rollout.structure import JsonSchema
+from rollout.world import POSSIBLE
 
 
 class Distil(Protocol):
@@ -46,7 +49,7 @@ class LLMDistiller:
 
     async def distil(self, asker: Asker, agent: Agent, trajectory: Trajectory, label: str) -> tuple[str, ...]:
         """Insights that the agent's model writes about the agent's own calls."""
-        trace = agent_trace(trajectory, agent.name)[-self.trace_chars :]
+        trace = agent_trace(trajectory, agent)[-self.trace_chars :]
         text = DISTIL.format(
             task=trajectory.task.question, trace=trace, outcome=outcome(trajectory), count=self.max_insights
         )
@@ -71,7 +74,7 @@ class LLMJudge:
 
     async def judge(self, asker: Asker, agent: Agent, insight: str, trajectory: Trajectory, label: str) -> float | None:
         """A whole number from 0 to ``l_max``."""
-        trace = agent_trace(trajectory, agent.name)[-self.trace_chars :]
+        trace = agent_trace(trajectory, agent)[-self.trace_chars :]
         text = JUDGE.format(
             task=trajectory.task.question, trace=trace, outcome=outcome(trajectory), insight=insight, best=self.l_max
         )
@@ -135,14 +138,32 @@ def read_insights(value: object) -> tuple[str, ...] | None:
     return tuple(item.strip() for item in items if item.strip())
 
 
-def agent_trace(trajectory: Trajectory, agent: str) -> str:
-    """τ_i: the agent's own calls, what it read last and what it said, and nobody else's calls."""
-    lines = []
+def agent_trace(trajectory: Trajectory, agent: Agent) -> str:
+    """τ_i: the agent's own calls, what was new in each prompt and what it said, and nobody else's calls.
+
+    In a world every prompt holds the rules and the latest turns again: only what the one before did not say is shown,
+    which is what the last action led to. Lists of possible actions are not, they would crowd out everything else.
+    """
+    lines: list[str] = []
+    before = [*agent.profile.splitlines(), *trajectory.task.question.splitlines()]
     for step in trajectory.steps:
-        if step.agent == agent:
-            read = step.prompt.strip().rpartition("\n\n")[2]
-            lines += [f"you read: {read}", f"you said: {step.output.strip()}"]
+        if step.agent == agent.name:
+            shown = _without_choices(step.prompt)
+            new = "\n".join(_new_lines(before, shown))
+            lines += [f"you read: {new}"] if new else []
+            lines.append(f"you said: {step.output.strip()}")
+            before = shown
     return "\n".join(lines)
+
+
+def _without_choices(prompt: str) -> list[str]:
+    paragraphs = [each for each in prompt.split("\n\n") if not each.startswith(POSSIBLE)]
+    return [line for each in paragraphs for line in each.splitlines() if line.strip()]
+
+
+def _new_lines(before: Sequence[str], now: Sequence[str]) -> list[str]:
+    changes = SequenceMatcher(None, before, now, autojunk=False).get_opcodes()
+    return [line for tag, _, _, start, stop in changes if tag != "equal" for line in now[start:stop]]
 
 
 def outcome(trajectory: Trajectory) -> str:

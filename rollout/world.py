@@ -12,6 +12,9 @@ from rollout.failure import STEP_LIMIT, blame
 from rollout.settings import RolloutSettings
 from rollout.threads import in_thread
 
+POSSIBLE = "Possible actions:"
+"""What the list of admissible actions begins with, where the world gives one."""
+
 
 @dataclass(frozen=True)
 class Turn:
@@ -78,7 +81,7 @@ def world_question(goal: str, start: Observation, turns: Sequence[Turn], now: Ob
             "What was done last, and what came of it:\n" + "\n".join(f"> {t.action}\n{t.result}" for t in turns)
         )
     if now.admissible:
-        parts.append("Possible actions:\n" + "\n".join(now.admissible))
+        parts.append("\n".join([POSSIBLE, *now.admissible]))
     parts.append("Give the next action only, on one line.")
     return "\n\n".join(part.strip() for part in parts)
 

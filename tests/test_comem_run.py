@@ -46,23 +46,68 @@ def flat(values: Any, prefix: str = "") -> dict[str, Any]:
     return found
 
 
+def leaves(raw: Any, prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in raw.items():
+        found |= leaves(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return found
+
+
 @pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: path.stem)
 def test_an_overlay_changes_what_it_names_and_nothing_else(overlay: Path) -> None:
     base, merged = flat(parsed(BASE)), flat(parsed(BASE, overlay))
     changed = {key for key in merged if key != "config" and repr(merged[key]) != repr(base.get(key))}
-    raw = yaml.safe_load(overlay.read_text(encoding="utf-8"))
-    settings = raw.get("model", {}).get("init_args", {}).get("memory", {}).get("init_args", {}).get("settings", {})
-    expected = {f"model.init_args.memory.init_args.settings.{name}" for name in settings}
-    assert changed == expected | ({"trainer.callbacks"} if "trainer" in raw else set())
-    if expected:
-        name, value = next(iter(settings.items()))
-        assert merged[f"model.init_args.memory.init_args.settings.{name}"] == value
+    named = leaves(yaml.safe_load(overlay.read_text(encoding="utf-8")))
+    assert {key for key in changed if not key.startswith("data.benchmark.")} <= named.keys()
+    assert {key: merged[key] for key in named if key != "trainer.callbacks"} == {
+        key: value for key, value in named.items() if key != "trainer.callbacks"
+    }
+
+
+SWEPT = [path for path in OVERLAYS if path.stem.rpartition("_")[2].isdigit()]
+DECIMAL = ("alpha", "w")
+
+
+@pytest.mark.parametrize("overlay", SWEPT, ids=lambda path: path.stem)
+def test_a_point_of_a_sweep_is_the_one_value_that_its_name_says(overlay: Path) -> None:
+    name, _, digits = overlay.stem.rpartition("_")
+    value = float(f"{digits[0]}.{digits[1:]}") if name in DECIMAL else int(digits)
+    before, after = (
+        vars(parsed(*configs).model.init_args.memory.init_args.settings) for configs in ((BASE,), (BASE, overlay))
+    )
+    assert {key: after[key] for key in after if after[key] != before[key]} == {name: value}
 
 
 def test_the_sweeps_are_the_papers() -> None:
     stems = {path.stem for path in OVERLAYS}
     assert {f"k_{k}" for k in (1, 5, 7)} | {f"k_max_{n}" for n in (3, 4, 6, 7, 8)} <= stems
     assert {f"alpha_0{n}" for n in (3, 4, 6, 7, 8)} | {"private_only", "collective_only"} <= stems
+    assert {"n_min_1", "n_min_5", "w_00", "w_10"} <= stems
+
+
+@pytest.mark.parametrize(
+    ("name", "gone"),
+    [("private_only", {"CollectiveCuration", "Promotion"}), ("collective_only", {"Promotion", "RollingPruning"})],
+)
+def test_an_ablation_takes_mechanisms_away_and_changes_none_that_stays(name: str, gone: set[str]) -> None:
+    def mechanisms(*configs: Path) -> dict[str, str]:
+        listed = parsed(*configs).trainer.callbacks
+        return {each.class_path.rpartition(".")[2]: repr(each.get("init_args")) for each in listed}
+
+    base = mechanisms(BASE)
+    assert len(base) == 7
+    left = {mechanism: settings for mechanism, settings in base.items() if mechanism not in gone}
+    assert mechanisms(BASE, CONFIGS / "comem" / f"{name}.yaml") == left
+
+
+@pytest.mark.parametrize(
+    ("name", "reward", "k_max"), [("pddl_sample", "progress", 5), ("alfworld_sample", "success", 6)]
+)
+def test_a_sample_of_a_world_holds_its_actions_to_those_listed(name: str, reward: str, k_max: int) -> None:
+    merged = parsed(BASE, CONFIGS / "comem" / f"{name}.yaml")
+    world, model = merged.data.benchmark.init_args, merged.model.init_args
+    assert (model.rollout.constrained_actions, world.list_actions) == (True, True)
+    assert (model.memory.init_args.settings.reward, model.memory.init_args.settings.k_max) == (reward, k_max)
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ from typing import Any
 
 from memory.comem.settings import BaselineKind
 
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True)
 class Baseline:
@@ -35,6 +37,11 @@ class Baseline:
             return replace(self, count=count, recent=recent, value=sum(recent) / len(recent))
         step = self.rate if self.kind == "ema" and self.count else 1 / count
         return replace(self, count=count, value=self.value + step * (reward - self.value))
+
+
+def is_below(mean: float, baseline: float) -> bool:
+    """R̄_m < R̄; equal means of the same rewards are equal, though their sums were rounded differently."""
+    return mean < baseline - _ROUNDING
 
 
 def baseline_to_dict(baseline: Baseline) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
+from memory.comem.baseline import is_below
 from memory.comem.entry import Entry
 from memory.encoder import Vectors
 
@@ -14,7 +15,7 @@ from memory.encoder import Vectors
 def noise(injected: Sequence[Entry], baseline: float) -> float | None:
     """The share of injected entries whose mean reward R̄_m is below the baseline R̄; ``None`` when none was."""
     means = [entry.mean_reward for entry in injected if entry.mean_reward is not None]
-    return sum(mean < baseline for mean in means) / len(means) if means else None
+    return sum(is_below(mean, baseline) for mean in means) / len(means) if means else None
 
 
 def memory_similarity(injected: Mapping[str, Vectors]) -> float | None:

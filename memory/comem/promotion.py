@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from memory.comem.baseline import is_below
 from memory.comem.entry import Entry
 from memory.comem.episode import Episode
 from memory.comem.event import Event
@@ -22,7 +23,7 @@ class Promotion:
 def earns_promotion(entry: Entry, baseline: float, n_min: int) -> bool:
     """ι_prom = 1[N_use(m) ≥ N_min and R̄_m ≥ R̄]."""
     mean = entry.mean_reward
-    return mean is not None and entry.n_use >= n_min and mean >= baseline
+    return mean is not None and entry.n_use >= n_min and not is_below(mean, baseline)
 
 
 def promote(entries: Sequence[Entry], episode: Episode, baseline: float, n_min: int) -> Promotion:

@@ -38,7 +38,7 @@ from memory.memory import Agent, Memory, Recall
 from memory.text import TextMemory
 from rollout.engine import Request
 from rollout.mas.autogen import AutoGen
-from rollout.reflection import LLMJudge
+from rollout.reflection import LLMDistiller, LLMJudge
 from rollout.runner import RolloutSettings
 from tests.lightning_modules.parts import TinyBenchmark
 from tests.memory.parts import BagOfWords
@@ -214,6 +214,74 @@ def test_tensorboard_shows_the_lifecycle(tiny_model_dir: Path, tmp_path: Path) -
     assert {f"comem/{name}" for name in sizes | pollution} <= tags
     assert [event.step for event in scalars.Scalars("comem/reward")] == list(range(16))
     assert [event.step for event in scalars.Scalars("stream/letters")] == list(range(16))
+
+
+class Disk(L.Callback):
+    """The points of TensorBoard that are on disk when a batch begins."""
+
+    def __init__(self) -> None:
+        self.points: list[tuple[int, int]] = []
+
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        scalars = EventAccumulator(trainer.log_dir).Reload()
+        tags = scalars.Tags()["scalars"]
+        found = [len(scalars.Scalars(tag)) if tag in tags else 0 for tag in ("stream/letters", "comem/reward")]
+        self.points.append((found[0], found[1]))
+
+
+def test_a_killed_run_leaves_every_finished_episode_in_tensorboard(tiny_model_dir: Path, tmp_path: Path) -> None:
+    disk = Disk()
+    logger = TensorBoardLogger(tmp_path, "run", "0")
+    stream(tiny_model_dir, tmp_path, a_comem(), [*mechanisms(), disk], in_flight=2, logger=logger)
+    assert disk.points == [(n, n) for n in range(0, 16, 2)]
+
+
+def test_a_run_that_stops_while_agents_reflect_shows_no_episode_twice(
+    tiny_model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logger = TensorBoardLogger(tmp_path, "run", "0")
+    callbacks = [*mechanisms(), StageCheckpoint()]
+    distil, left = LLMDistiller.distil, iter(range(11))
+
+    async def cut(*args: Any) -> tuple[str, ...]:
+        if next(left) == 10:
+            raise ConnectionAbortedError("power cut")
+        return await distil(*args)
+
+    monkeypatch.setattr(LLMDistiller, "distil", cut)
+    with pytest.raises(ConnectionAbortedError):
+        stream(tiny_model_dir, tmp_path, a_comem(), callbacks, logger=logger)
+    monkeypatch.setattr(LLMDistiller, "distil", distil)
+    last = Path(logger.log_dir) / "checkpoints" / "last.ckpt"
+    again = TensorBoardLogger(tmp_path, "run", "0")
+    stream(tiny_model_dir, tmp_path, a_comem(), [*mechanisms(), StageCheckpoint()], ckpt_path=last, logger=again)
+    scalars = EventAccumulator(logger.log_dir).Reload()
+    for tag in ("stream/letters", "comem/reward"):
+        assert [event.step for event in scalars.Scalars(tag)] == list(range(16))
+
+
+@pytest.mark.parametrize("learns", [True, False])
+def test_an_evaluation_goes_on_from_a_runs_memory(
+    tiny_model_dir: Path, tmp_path: Path, whole: tuple[TaskStream, Path], learns: bool
+) -> None:
+    before, root = whole
+    engine = QuestionEngine(AutoTokenizer.from_pretrained(tiny_model_dir), scripted)
+    module = TaskStream(str(tiny_model_dir), engine, AutoGen(), a_comem(), RolloutSettings(max_tokens=4), seed=5)
+    trainer = L.Trainer(
+        accelerator="cpu", default_root_dir=tmp_path, logger=False, enable_progress_bar=False,
+        enable_model_summary=False, enable_checkpointing=False,
+        callbacks=mechanisms() if learns else [Pollution(window=4), LifecycleLog()],
+    )  # fmt: skip
+    data = TaskDataModule(TinyBenchmark(), stream=StreamSettings(), validation_limit=5)
+    trainer.test(module, data, ckpt_path=str(root / "checkpoints" / "last.ckpt"), weights_only=True, verbose=False)
+    results = json.loads((tmp_path / "test_results.json").read_text(encoding="utf-8"))
+    assert (results["episodes"], results["split"]) == (5, "test")
+    assert {json.loads(line)["episode"] for line in events(tmp_path)} == set(
+        range(16, 21)
+    )  # a log of its own, whole lines
+    assert (contents(comem_of(module)) == contents(comem_of(before))) is not learns
+    assert comem_of(module).baseline.count == (21 if learns else 16)
+    assert any("Lessons" in prompt for prompt, _ in engine.asked)
 
 
 def test_the_ablations_of_table_2(tiny_model_dir: Path, tmp_path: Path) -> None:

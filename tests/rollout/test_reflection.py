@@ -27,7 +27,7 @@ def an_episode() -> Trajectory:
 
 
 def test_a_trace_is_the_agents_own_calls_and_nobody_elses() -> None:
-    assert agent_trace(an_episode(), "ann").splitlines() == [
+    assert agent_trace(an_episode(), ANN).splitlines() == [
         "you read: The pot is empty.",
         "you said: fill pot",
         "you read: The pot is full.",

@@ -17,6 +17,7 @@ from memory.memory import Agent, Recall
 from rollout.engine import Request
 from rollout.event_loop import EventLoopThread
 from rollout.mas.mas import Act, Message
+from rollout.reflection import agent_trace
 from rollout.replay_engine import ReplayEngine
 from rollout.runner import EpisodeRunner, RunInterrupted
 from rollout.seeds import call_seed
@@ -317,3 +318,34 @@ def test_a_goal_that_is_reached_already_takes_no_call(make: Callable[..., Episod
 
     (made,) = make(plays("up"), Solo(), DoneWorld()).run(GOALS[:1], 1, PHASE, None)
     assert (made.steps, made.answer, made.score["success"]) == ((), "", 1.0)
+
+
+# ------------------------------------------------------------------ what an agent has to reflect on
+
+
+def test_a_trace_says_what_each_action_led_to_once_and_no_lists_of_actions(make: Callable[..., EpisodeRunner]) -> None:
+    mas = Solo()
+    (made,) = make(plays("wait", "up", "wait", "up"), mas, Counters(lists=True)).run(GOALS[1:2], 1, PHASE, None)
+    assert agent_trace(made, mas.agents("")[0]).splitlines() == [
+        "you read: You stand at 0.",
+        "Give the next action only, on one line.",
+        "you said: wait",
+        "you read: What was done last, and what came of it:",
+        "> wait",
+        "Nothing known about 'wait'.",
+        "you said: up",
+        "you read: > up",
+        "You stand at 1.",
+        "you said: wait",
+        "you read: > wait",
+        "Nothing known about 'wait'.",
+        "you said: up",
+    ]
+
+
+def test_a_trace_goes_on_where_old_turns_leave_the_prompt(make: Callable[..., EpisodeRunner]) -> None:
+    mas = Solo()
+    (made,) = make(plays("wait"), mas, Counters(max_steps=5), history=2).run(GOALS[:1], 1, PHASE, None)
+    trace = agent_trace(made, mas.agents("")[0])
+    assert trace.count("Nothing known about 'wait'.") == 2  # of equal turns no more than the prompts can tell
+    assert trace.count("you said: wait") == 5

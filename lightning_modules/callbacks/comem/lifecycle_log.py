@@ -56,11 +56,20 @@ class LifecycleLog(Mechanism):
         self.questions.update({name: getattr(asker, name) for name in costs})
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Cut off what a run that was stopped wrote after its last checkpoint."""
+        """Cut off what a stopped run wrote after its last checkpoint; in another folder the log begins anew."""
         folder = _folder(trainer)
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / EVENTS).open("ab") as file:
+            self.bytes = min(self.bytes, file.tell())
             file.truncate(self.bytes)
+
+    def on_test_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """An evaluation's episodes come after those of the checkpoint."""
+        self.on_train_start(trainer, pl_module)
+
+    def on_test_end(self, trainer: L.Trainer, pl_module: Any) -> None:
+        """As in training."""
+        self.on_train_end(trainer, pl_module)
 
     def on_train_end(self, trainer: L.Trainer, pl_module: Any) -> None:
         """The summary."""

@@ -90,10 +90,6 @@ class Mechanism(L.Callback):
         if self is _mechanisms(trainer)[0]:
             end_batch(trainer, pl_module)
 
-    def on_validation_batch_end(self, trainer: L.Trainer, pl_module: Any, *_: Any) -> None:
-        """The same where a stream is an evaluation."""
-        self.on_train_batch_end(trainer, pl_module)
-
     def on_test_batch_end(self, trainer: L.Trainer, pl_module: Any, *_: Any) -> None:
         """The same where a stream is an evaluation."""
         self.on_train_batch_end(trainer, pl_module)
@@ -153,6 +149,15 @@ async def _consult_all(
         return each
 
     return list(await asyncio.gather(*map(consult, finished)))
+
+
+def check_mechanisms(trainer: L.Trainer, key: str) -> None:
+    """Raise ``ValueError`` when the module's ``key`` is a CoMem and no callback ends its episodes."""
+    if not _mechanisms(trainer):
+        raise ValueError(
+            f"{key} is CoMem, but trainer.callbacks has none of its mechanisms: it would learn nothing; "
+            "list them as configs/train/comem.yaml does"
+        )
 
 
 def _mechanisms(trainer: L.Trainer) -> list[Mechanism]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -35,6 +36,21 @@ def test_with_enough_uses_it_waits_for_its_mean_to_reach_the_baseline() -> None:
     for reward in rewards:
         play.play(ASK, reward)
     assert play.kinds("promoted") == [(4, "m0-ann-0")]
+
+
+FRACTIONS = st.sampled_from([Fraction(n, d) for d in (1, 2, 3, 10) for n in range(d + 1)])
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(FRACTIONS, min_size=2, max_size=12), st.integers(1, 6))
+def test_promotion_comes_exactly_when_both_conditions_hold_first(rewards: list[Fraction], n_min: int) -> None:
+    play = Scripted(a_memory(n_min=n_min))
+    play.play(ASK, float(rewards[0]), ann=["use the key"])
+    for reward in rewards[1:]:
+        play.play(ASK, float(reward))
+    # Exact arithmetic: after the n-th use R̄_m is the mean of the last n rewards, R̄ that of all.
+    holds = [n for n in range(n_min, len(rewards)) if sum(rewards[1 : n + 1]) * (n + 1) >= sum(rewards[: n + 1]) * n]
+    assert play.kinds("promoted") == [(n, "m0-ann-0") for n in holds[:1]]
 
 
 def test_an_entry_below_the_baseline_is_never_promoted() -> None:

@@ -18,6 +18,10 @@ def test_noise_is_the_share_below_the_baseline() -> None:
     assert noise(entries[2:], 0.6) is None
 
 
+def test_rewards_that_never_change_are_no_noise_however_their_sums_are_rounded() -> None:
+    assert noise([an_entry("a", n_use=3, reward_sum=0.7 + 0.7 + 0.7)], 0.7) == 0.0
+
+
 def test_memories_are_as_similar_as_their_entries_are_on_average() -> None:
     x, y = np.eye(2, dtype=np.float32)
     assert memory_similarity({"ann": np.stack([x]), "bob": np.stack([x])}) == pytest.approx(1.0)
