@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import sqrt
 from statistics import stdev
 
+from data.environment import WorldBenchmark
 from data.task import Benchmark, Task
 from rollout.admission import Variant
 from rollout.team_measures import Measures
@@ -80,14 +81,17 @@ def standard_error(episodes: Sequence[TeamsEpisode], metric: str) -> float:
     return stdev(scores) / sqrt(len(scores)) if len(scores) > 1 else 0.0
 
 
-def check_scored(benchmark: Benchmark, tasks: Sequence[Task], metric: str) -> None:
+def check_scored(benchmark: Benchmark | WorldBenchmark, tasks: Sequence[Task], metric: str) -> None:
     """Refuse tasks whose answers are not published, before anything is played on them.
 
     Raises ``SystemExit`` for no tasks, or tasks that ``benchmark`` gives no ``metric``.
     """
     if not tasks:
         raise SystemExit("there are no tasks to evaluate on; check the split and the limit")
-    without = [task.id for task in tasks if metric not in benchmark.score(task, "")]
+    score = getattr(benchmark, "score", None)
+    if score is None:
+        raise SystemExit(f"{benchmark.name} is a world to act in; teams answer questions")
+    without = [task.id for task in tasks if metric not in score(task, "")]
     if without:
         raise SystemExit(
             f"{len(without)} of {len(tasks)} tasks have no {metric!r}, the first is {without[0]}: {benchmark.name} "

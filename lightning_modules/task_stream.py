@@ -136,7 +136,7 @@ class TaskStream(L.LightningModule):
         """An evaluation has rows of its own."""
         self.rows = []
 
-    def on_test_batch_end(self, outputs: Any, batch: StreamBatch, batch_idx: int) -> None:
+    def on_test_batch_end(self, outputs: Any, batch: StreamBatch, batch_idx: int, dataloader_idx: int = 0) -> None:
         """As in training."""
         self.on_train_batch_end(outputs, batch, batch_idx)
 

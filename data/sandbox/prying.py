@@ -7,6 +7,7 @@ code that is not installed asks for one of them.
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import inspect
 import os
@@ -45,6 +46,7 @@ def forbid_prying(trusted: Collection[str], tests: str) -> None:
         tests: file name under which the tests are compiled; their code is not to be read.
     """
     look, this_thread, leave = sys._getframe, threading.get_ident, os._exit
+    write, to = os.write, os.dup(2)  # pytest takes 2 itself away while a test runs
     looking: set[int] = set()
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
@@ -54,7 +56,8 @@ def forbid_prying(trusted: Collection[str], tests: str) -> None:
         if _concerns_judge(event, args, tests):
             asker = look(1).f_code.co_filename if _keeps(event, args) else _asker(look(1))
             if not _is_installed(asker, trusted):
-                os.write(2, f"\n{asker} looked at what judges it: {event}\n".encode())
+                with contextlib.suppress(OSError):  # it may have closed every descriptor
+                    write(to, f"\n{asker} looked at what judges it: {event}\n".encode())
                 leave(1)
         looking.discard(this_thread())
 

@@ -18,7 +18,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 ROWS = 2000
 MEMBERS = 200
@@ -138,8 +138,8 @@ def _members(path: Path) -> Iterator[tuple[str, int, bytes]]:
         for number, member in enumerate(archive):
             if number >= MEMBERS:
                 return
-            if member.isfile() and (content := archive.extractfile(member)):
-                yield member.name, member.size, content.read(MEMBER_BYTES)
+            if member.isfile() and (opened := archive.extractfile(member)):
+                yield member.name, member.size, opened.read(MEMBER_BYTES)
 
 
 def _member_text(name: str, content: bytes) -> str:
@@ -159,7 +159,7 @@ def _rows(rows: Iterable[Iterable[object]]) -> str:
     return "\n".join(lines)
 
 
-_COMPRESSED: dict[str, Callable[[Path], IO[bytes]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_COMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _HTML = (".html", ".htm", ".xhtml")
 _READERS: dict[str, Callable[[Path], str]] = {
     **dict.fromkeys((".csv", ".tsv"), read_table),

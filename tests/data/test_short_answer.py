@@ -141,7 +141,7 @@ def test_wrong_arguments() -> None:
         ShortAnswerQA("trivia")  # type: ignore[arg-type]
     for sample in ("sample", "popqa_sample"):
         with pytest.raises(ValueError, match="takes no path"):
-            ShortAnswerQA(sample, path="elsewhere")  # type: ignore[arg-type]
+            ShortAnswerQA(sample, path="elsewhere")
 
 
 VALUES = st.recursive(

@@ -270,7 +270,7 @@ def test_an_evaluation_goes_on_from_a_runs_memory(
     trainer = L.Trainer(
         accelerator="cpu", default_root_dir=tmp_path, logger=False, enable_progress_bar=False,
         enable_model_summary=False, enable_checkpointing=False,
-        callbacks=mechanisms() if learns else [Pollution(window=4), LifecycleLog()],
+        callbacks=[*mechanisms()] if learns else [Pollution(window=4), LifecycleLog()],
     )  # fmt: skip
     data = TaskDataModule(TinyBenchmark(), stream=StreamSettings(), validation_limit=5)
     trainer.test(module, data, ckpt_path=str(root / "checkpoints" / "last.ckpt"), weights_only=True, verbose=False)
