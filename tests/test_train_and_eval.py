@@ -11,7 +11,7 @@ import pytest
 import torch
 import yaml
 from lightning.pytorch.cli import LightningArgumentParser
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # type: ignore[import-untyped]
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from data.datamodule import StageBatch, TaskDataModule
 from eval.cli import main as evaluate

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from lightning.pytorch.loggers import TensorBoardLogger
-from tensorboard.backend.event_processing import event_accumulator  # type: ignore[import-untyped]
+from tensorboard.backend.event_processing import event_accumulator
 
 from lightning_modules.callbacks.phase_progress import PhaseProgress
 from lightning_modules.callbacks.stage_checkpoint import StageCheckpoint
