@@ -77,7 +77,10 @@ def main(args: Sequence[str]) -> None:
 
 
 def evaluate_run(run: Path, settings: EvalSettings, command: str) -> None:
-    """Evaluate one run directory."""
+    """Evaluate one run directory.
+
+    Results of the run's own benchmark and MAS go into it, those of any other into a folder of their own below ``eval``.
+    """
     for memory in settings.names:
         checkpoint_of(memory, run)  # a missing checkpoint shows before minutes of work do
     cli = build(["--config", str(run / "config.yaml")])
@@ -86,31 +89,37 @@ def evaluate_run(run: Path, settings: EvalSettings, command: str) -> None:
         raise SystemExit(f"{run}: eval.py knows runs of LatentMem on a TaskDataModule")
     benchmark = settings.benchmark or data.benchmark
     split = settings.split or (data.validation_split if settings.benchmark is None else "test")
-    own = settings.benchmark is None and settings.split is None
-    tasks = (data.held_out() if own else benchmark.tasks(split))[: settings.limit]
+    own_items = settings.benchmark is None and settings.split is None
+    tasks = (data.held_out() if own_items else benchmark.tasks(split))[: settings.limit]
     module.to(cli.trainer.strategy.root_device)
     load_bank(module, run)
     module.mas = settings.mas or module.mas
-    runner = module.connect(benchmark, run / "eval_trace.jsonl")
+    own = settings.benchmark is None and settings.mas is None
+    folder = run if own else run / "eval" / f"{benchmark.name}_{split}_{module.mas.name}"
+    runner = module.connect(benchmark, folder / "eval_trace.jsonl")
     try:
         answers = answer_all(module, runner, tasks, settings.names, run)
     finally:
         runner.close()
     names = {"benchmark": benchmark.name, "mas": module.mas.name}
     about = {**names, **_settings(run, settings, module, split, tasks, command)}
-    _report(run, answers, shared_metrics(answers.outcomes, benchmark.metrics), about)
+    _report(folder, answers, benchmark.metrics, about)
 
 
-def _report(run: Path, answers: Answers, metrics: Sequence[str], settings: dict[str, object]) -> None:
+def _report(folder: Path, answers: Answers, scored: Sequence[str], settings: dict[str, object]) -> None:
+    write_answers(folder, answers.outcomes)
+    metrics = shared_metrics(answers.outcomes, scored)
+    unscored = [metric for metric in scored if metric not in metrics]
+    if unscored:
+        print(f"warning: not every item has a score in {', '.join(unscored)}: the table is without (hidden answers?)")
     rows = rows_from_outcomes(answers.outcomes, answers.seconds, metrics)
     comparisons = compare_memories(answers.outcomes, metrics)
-    write_results(run, rows, comparisons, settings)
-    write_answers(run, answers.outcomes)
-    plot_results(rows, run / "results.png")
+    write_results(folder, rows, comparisons, {**settings, "metrics_left_out": unscored})
+    plot_results(rows, folder / "results.png")
     print(f"\n{console_table(rows)}\n")
     for comparison in comparisons:
         print(comparison_line(comparison))
-    print(f"\nwrote {run / 'results.json'}, results.md, results.png and answers.jsonl beside it")
+    print(f"\nwrote {folder / 'results.json'}, results.md, results.png and answers.jsonl beside it")
 
 
 def _settings(

@@ -70,6 +70,9 @@ def answer_all(
         check_any_finished(trajectories)  # else a table of zeros would say that the memory is bad
         outcomes[name] = [outcome_of(trajectory) for trajectory in trajectories]
         print(f"{name}: {len(tasks)} items in {seconds[name]:.1f} s", flush=True)
+        failures = [outcome.failure for outcome in outcomes[name] if outcome.failure]
+        if failures:
+            print(f"warning: {len(failures)} of them broke off and score 0, the first: {failures[0]}", flush=True)
     return Answers(outcomes, seconds)
 
 

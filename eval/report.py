@@ -45,7 +45,8 @@ def write_answers(directory: Path, outcomes: Mapping[str, Sequence[Outcome]]) ->
     for memory, found in outcomes.items():
         for outcome in found:
             tasks.setdefault(outcome.task_id, _about(outcome))
-            answers.setdefault(outcome.task_id, {})[memory] = {"answer": outcome.answer, **outcome.score}
+            failure = {"failure": outcome.failure} if outcome.failure else {}
+            answers.setdefault(outcome.task_id, {})[memory] = {"answer": outcome.answer, **outcome.score, **failure}
     lines = [{**about, "by_memory": answers[task_id]} for task_id, about in tasks.items()]
     path = directory / "answers.jsonl"
     write_text(path, "".join(json.dumps(_plain(line, "answers"), ensure_ascii=False) + "\n" for line in lines))
@@ -76,7 +77,9 @@ def markdown(rows: Sequence[Row], comparisons: Sequence[Comparison], settings: M
     titles = [f"{metric_title(metric)} %" for metric in rows[0].scores]
     head = ("memory", "n", *titles, "tokens", "prompt", "output", "latent", "seconds")
     table = _aligned([head, *map(_long_cells, rows)], left="| ", gap=" | ", right=" |")
-    lines = ["# Results", "", table[0], _markdown_rule(table[0]), *table[1:], ""]
+    names = [str(settings[key]) for key in ("benchmark", "split", "mas") if key in settings]
+    title = "# Results" + (f": {', '.join(names)}" if names else "")
+    lines = [title, "", table[0], _markdown_rule(table[0]), *table[1:], ""]
     lines += ["Intervals are of 95 %. Tokens (with latent positions) and seconds of wall clock are means a question."]
     if comparisons:
         lines += ["", "## Paired tests", ""]

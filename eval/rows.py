@@ -19,6 +19,7 @@ from eval.statistics import (
     paired_permutation,
     wilson_interval,
 )
+from rollout.failure import broke_off
 
 MEMORIES = ("none", "text", "latentmem_untrained", "latentmem_sft", "latentmem")
 """What is compared, in the order of the table."""
@@ -45,6 +46,7 @@ class Outcome:
         accepted: the accepted answers, for reading errors later.
         prompt_tokens: over all agents, without the latent positions.
         latent_tokens: latent positions over all agents.
+        failure: why the episode broke off, ``None`` for one with scores of its own.
     """
 
     task_id: str
@@ -55,6 +57,7 @@ class Outcome:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     latent_tokens: int = 0
+    failure: str | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class Row:
         tokens: positions a question: prompt, completion and latents together.
         seconds: wall clock a question (``seconds_total / n``), episodes running concurrently.
         seconds_total: wall clock of the whole row.
+        failed: episodes that broke off; they are among ``n`` and score 0.
     """
 
     memory: str
@@ -79,6 +83,7 @@ class Row:
     latent_tokens: float
     seconds: float
     seconds_total: float
+    failed: int = 0
 
     @property
     def headline(self) -> str:
@@ -114,6 +119,7 @@ def outcome_of(trajectory: Trajectory) -> Outcome:
         prompt_tokens=sum(cost.prompt_tokens for cost in costs),
         completion_tokens=sum(cost.completion_tokens for cost in costs),
         latent_tokens=sum(cost.latent_tokens for cost in costs),
+        failure=trajectory.failure if broke_off(trajectory) else None,
     )
 
 
@@ -165,9 +171,15 @@ def compare_memories(
 
 
 def shared_metrics(outcomes: Mapping[str, Sequence[Outcome]], metrics: Sequence[str]) -> tuple[str, ...]:
-    """Those of ``metrics`` that every answer was scored in: of a mixture of benchmarks, what they have in common."""
+    """Those of ``metrics`` that every answer was scored in: of a mixture of benchmarks, what they have in common.
+
+    Raises ``ValueError`` when that is nothing.
+    """
     scores = [outcome.score for found in outcomes.values() for outcome in found]
-    return tuple(metric for metric in metrics if all(metric in score for score in scores))
+    shared = tuple(metric for metric in metrics if all(metric in score for score in scores))
+    if not shared:
+        raise ValueError(f"no metric of {', '.join(metrics)} scores every item: evaluate one benchmark at a time")
+    return shared
 
 
 def _graded(outcomes: Mapping[str, Sequence[Outcome]], metrics: Sequence[str]) -> frozenset[str]:
@@ -204,6 +216,7 @@ def _row(
         latent_tokens=latent,
         seconds=seconds / len(outcomes),
         seconds_total=seconds,
+        failed=sum(outcome.failure is not None for outcome in outcomes),
     )
 
 

@@ -20,28 +20,13 @@ from lightning_modules.latentmem import LatentMem
 from rollout.mas.dylan import DyLAN
 from rollout.trace import TracedCall
 from rollout.trace_reader import read_trace
-
-CONFIGS = Path(__file__).parent.parent / "configs"
+from tests.tiny_run import CONFIGS, tiny_quickstart
 
 
 @pytest.fixture
 def config(tiny_model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The quickstart's config with the tiny model, the transformers engine and few steps, in its own directory."""
-    raw = yaml.safe_load((CONFIGS / "quickstart.yaml").read_text(encoding="utf-8"))
-    raw["trainer"] |= {"accelerator": "cpu"}
-    settings = raw["model"]["init_args"]
-    settings["backbone"] = str(tiny_model_dir)
-    settings["engine"] = {
-        "class_path": "rollout.transformers_engine.TransformersEngine",
-        "init_args": {"model": str(tiny_model_dir), "max_model_len": 2048},
-    }
-    settings["composer"] |= {"latents": 2, "max_length": 64}
-    settings["rollout"]["max_tokens"] = 4
-    settings["lmpo"] |= {"group_size": 2}
-    for stage in ("collect", "sft", "lmpo"):
-        raw["data"][stage] = {"batch_size": 2, "steps": 2}
-    path = tmp_path / "tiny.yaml"
-    path.write_text(yaml.safe_dump(raw), encoding="utf-8")
+    path = tiny_quickstart(tmp_path, tiny_model_dir)
     monkeypatch.chdir(tmp_path)
     return path
 
@@ -61,36 +46,6 @@ def test_train_leaves_what_the_readme_says_and_eval_reads_it(config: Path, capsy
     assert (run / "results.md").is_file()
     assert (run / "results.png").stat().st_size > 1000
     assert "latentmem_untrained" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("name", "init_args", "metrics"),
-    [
-        ("data.bigcodebench.BigCodeBench", {"source": "sample"}, ["passed"]),
-        ("data.pddl.benchmark.PDDLGames", {"max_steps": 20}, ["success", "progress", "grounding"]),
-    ],
-)
-def test_a_run_is_evaluated_on_a_benchmark_that_it_was_not_trained_on(
-    config: Path, name: str, init_args: dict[str, object], metrics: list[str]
-) -> None:
-    run = train(["--config", str(config), "--data.lmpo.steps", "1"]).run_directory
-    held_out = config.with_name("held_out.yaml")
-    held_out.write_text(yaml.safe_dump({"benchmark": {"class_path": name, "init_args": init_args}}), encoding="utf-8")
-    evaluate(["--config", str(held_out), "--run", str(run), "--memories", "none,latentmem", "--limit", "2"])
-    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
-    assert [row["memory"] for row in results["rows"]] == ["none", "latentmem"]
-    assert all(0 <= row[metric] <= 1 for row in results["rows"] for metric in metrics)
-    assert not {"exact_match", "token_f1"} & results["rows"][0].keys()
-    assert results["settings"]["benchmark"] in ("bigcodebench", "pddl_generated")
-
-
-def test_a_run_is_evaluated_with_agents_that_it_was_not_trained_with(config: Path) -> None:
-    run = train(["--config", str(config), "--data.lmpo.steps", "1"]).run_directory
-    evaluate(["--run", str(run), "--mas", "rollout.mas.camel.CAMEL", "--memories", "none,latentmem", "--limit", "2"])
-    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
-    assert (results["settings"]["mas"], len(results["rows"])) == ("camel", 2)
-    calls = [record for record in read_trace(run / "eval_trace.jsonl") if isinstance(record, TracedCall)]
-    assert {line.latent_tokens for line in calls if line.phase == "eval/latentmem"} == {2}
 
 
 def test_tensorboard_has_every_figure(config: Path) -> None:

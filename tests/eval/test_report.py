@@ -82,6 +82,11 @@ def test_markdown_is_one_well_formed_table() -> None:
     assert set(lines[1]) == set("|-:")
 
 
+def test_results_md_says_what_was_evaluated() -> None:
+    names = {"benchmark": "bigcodebench", "split": "test", "mas": "camel"}
+    assert markdown(ROWS, [], names).startswith("# Results: bigcodebench, test, camel\n")
+
+
 def test_markdown_without_tests_or_command_has_no_empty_chapters() -> None:
     assert markdown(ROWS, [], {}).count("#") == 1
 
@@ -122,6 +127,12 @@ def test_answers_stand_side_by_side(tmp_path: Path) -> None:
             "latentmem": {"answer": "Orléans", "exact_match": 1, "token_f1": 1, "lax_match": 1.0},
         },
     }
+
+
+def test_an_answer_that_broke_off_says_why(tmp_path: Path) -> None:
+    lost = Outcome("a", "", {"passed": 0.0}, failure="engine: the prompt is too long")
+    (line,) = write_answers(tmp_path, {"none": [lost]}).read_text("utf-8").splitlines()
+    assert json.loads(line)["by_memory"]["none"]["failure"] == "engine: the prompt is too long"
 
 
 @pytest.mark.parametrize(

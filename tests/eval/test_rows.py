@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from data.task import Task
@@ -131,3 +133,21 @@ def test_a_mixture_is_reported_in_what_its_benchmarks_share() -> None:
         ]
     }
     assert shared_metrics(found, ("accuracy", "exact_match", "passed")) == ("accuracy",)
+
+
+def test_metrics_that_no_item_shares_are_refused() -> None:
+    found = {"none": [Outcome("a", "", {"exact_match": 1.0}), Outcome("b", "", {"passed": 0.0})]}
+    with pytest.raises(ValueError, match="no metric of exact_match, passed scores every item"):
+        shared_metrics(found, ("exact_match", "passed"))
+
+
+def test_a_row_counts_the_episodes_that_broke_off_but_not_those_that_ran_out_of_steps() -> None:
+    task, zero = Task("q1", "Capital of France?", ("Paris",), "sample"), {"passed": 0.0}
+    reasons = (None, "engine: the prompt is too long", "step limit: not done after 30 actions")
+    found = [
+        outcome_of(Trajectory(replace(task, id=str(place)), "autogen", 0, (), "", zero, failure))
+        for place, failure in enumerate(reasons)
+    ]
+    assert [outcome.failure for outcome in found] == [None, reasons[1], None]
+    (row,) = rows_from_outcomes({"none": found}, {"none": 1.0}, ("passed",))
+    assert (row.n, row.failed) == (3, 1)
