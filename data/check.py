@@ -1,9 +1,8 @@
 """Looks a data set over before a run needs it: ``python -m data.check NAME [PATH]``.
 
 Prints for every split the number of items (and what the papers have, if it differs), how many records have each field,
-and three examples. Ends with a status
-other than 0, and file, line and field, at the first malformed record. ``PATH`` is a local copy, or ``sample`` for the
-bundled one; the hub is asked without it.
+and three examples. Ends with a status other than 0, and file, line and field, at the first malformed record. ``PATH``
+is a local copy, or ``sample`` for the bundled one; the hub is asked without it.
 """
 
 from __future__ import annotations

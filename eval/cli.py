@@ -79,7 +79,7 @@ def main(args: Sequence[str]) -> None:
 def evaluate_run(run: Path, settings: EvalSettings, command: str) -> None:
     """Evaluate one run directory.
 
-    Results of the run's own benchmark and MAS go into it, those of any other into a folder of their own below ``eval``.
+    Results on the run's own held-out items and MAS go into it, any other into a folder of their own below ``eval``.
     """
     for memory in settings.names:
         checkpoint_of(memory, run)  # a missing checkpoint shows before minutes of work do
@@ -94,7 +94,7 @@ def evaluate_run(run: Path, settings: EvalSettings, command: str) -> None:
     module.to(cli.trainer.strategy.root_device)
     load_bank(module, run)
     module.mas = settings.mas or module.mas
-    own = settings.benchmark is None and settings.mas is None
+    own = own_items and settings.mas is None
     folder = run if own else run / "eval" / f"{benchmark.name}_{split}_{module.mas.name}"
     runner = module.connect(benchmark, folder / "eval_trace.jsonl")
     try:

@@ -123,9 +123,8 @@ def tables(played: Played, team_counts: Sequence[int]) -> str:
     title = f"# LTS, {len(episodes)} held-out tasks"
     if episodes[0].simulated:
         title += (
-            ": a SIMULATION\n\nTeams, texts, prompted deciders, aggregator and clock are simulated; bank and controller"
-            " "
-            "are real.\nNo figure here is one of GAIA or AssistantBench."
+            ": a SIMULATION\n\nTeams, texts, prompted deciders, aggregator and clock are simulated; "
+            "bank and controller are real.\nNo figure here is one of GAIA or AssistantBench."
         )
     notes = (
         f"Score: {played.metric} of the aggregate (R_agg), mean over tasks, one episode each; its standard error is at "

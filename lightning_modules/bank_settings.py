@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from data.bounds import check_at_least
 from memory.experience_bank import Key
 from memory.write_gate import WriteGate
 
@@ -31,6 +32,7 @@ class BankSettings:
     collect_temperature: float = 0.0
 
     def __post_init__(self) -> None:
+        check_at_least(1, "bank", k=self.k)
         if self.write_gate == "self_judged":
             raise ValueError(
                 "bank.write_gate is 'self_judged', but LatentMem's agents judge nothing; give gold or none"

@@ -46,6 +46,7 @@ EXPECTED = (
 
 
 ENGINES = (VLLMEngine, VLLMServerEngine, TransformersEngine, OpenAIEngine)
+"""Whose names and keys a wrong one may have meant."""
 
 SYSTEMS = (AutoGen, MacNet, CAMEL, DyLAN)
 """Subclasses of the MAS protocol that are imported here go by their short name: ``--model.init_args.mas DyLAN``."""

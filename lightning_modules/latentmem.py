@@ -21,6 +21,7 @@ import torch
 from lightning.pytorch.core.optimizer import LightningOptimizer
 from torch import nn
 
+from data.bounds import check_metric
 from data.datamodule import StageBatch, StageName, TaskDataModule
 from data.environment import World
 from data.task import Benchmark, Task
@@ -309,10 +310,12 @@ class LatentMem(L.LightningModule):
                 f"model.engine.model is {self.engine.model!r} and model.backbone {self.backbone.name!r}; "  # type: ignore[attr-defined]
                 "latents of one model mean nothing to another, give both the same name"
             )
+        benchmark = self._data().benchmark
+        check_metric("model.lmpo.reward", self.lmpo.reward, benchmark.name, benchmark.metrics)
         if self.comem is not None:
             check_mechanisms(self.trainer, "model.comem")
         log_dir = self.trainer.log_dir
-        self.connect(self._data().benchmark, Path(log_dir) / "trace.jsonl" if log_dir else None)
+        self.connect(benchmark, Path(log_dir) / "trace.jsonl" if log_dir else None)
 
     def teardown(self, stage: str) -> None:
         """Stop the engine."""

@@ -60,9 +60,13 @@ def group_advantages(rewards: torch.Tensor, epsilon: float) -> torch.Tensor:
     The standard deviation is the population's (divided by G). A member without a reward (NaN) is left out of its group.
     """
     difference = rewards - rewards.nanmean(dim=1, keepdim=True)
-    spread = difference.square().nanmean(dim=1, keepdim=True).sqrt()
     taught = with_variance(rewards)[:, None] & ~rewards.isnan()
-    return torch.where(taught, difference / (spread + epsilon), torch.zeros_like(rewards))
+    return torch.where(taught, difference / (group_spread(rewards)[:, None] + epsilon), torch.zeros_like(rewards))
+
+
+def group_spread(rewards: torch.Tensor) -> torch.Tensor:
+    """Population standard deviation of each group of ``rewards [groups, members]``, ``[groups]``; NaN is no reward."""
+    return (rewards - rewards.nanmean(dim=1, keepdim=True)).square().nanmean(dim=1).sqrt()
 
 
 def with_variance(rewards: torch.Tensor) -> torch.Tensor:

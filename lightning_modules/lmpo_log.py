@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from data.trajectory import Trajectory
-from lightning_modules.lmpo import with_variance
+from lightning_modules.lmpo import group_spread, with_variance
 
 
 def rollout_metrics(trajectories: Sequence[Trajectory], seconds: float) -> dict[str, float]:
@@ -26,11 +26,10 @@ def rollout_metrics(trajectories: Sequence[Trajectory], seconds: float) -> dict[
 def group_metrics(rewards: torch.Tensor) -> dict[str, float]:
     """Of rewards ``[groups, members]``, NaN where there is none: mean, spread, and how many groups teach nothing."""
     there = rewards[~rewards.isnan()]
-    spread = (rewards - rewards.nanmean(dim=1, keepdim=True)).square().nanmean(dim=1).sqrt()
     return {
         "reward_mean": float(there.mean()),
         "reward_std": float(there.std(correction=0)),
-        "reward_std_within_groups": float(spread.nanmean()),
+        "reward_std_within_groups": float(group_spread(rewards).nanmean()),
         "groups_without_variance": float((~with_variance(rewards)).float().mean()),
     }
 

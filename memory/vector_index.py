@@ -27,10 +27,6 @@ RESCORED = 32
 """Candidates of the approximate search that are scored again with the full vectors (ours)."""
 
 
-SCANNED = 8192
-"""Codes that a query is compared with at least: cells of a small set are few and hold little (ours)."""
-
-
 class VectorIndex:
     """Ids to unit vectors, with search and removal.
 
@@ -43,14 +39,16 @@ class VectorIndex:
         dim: width of the vectors.
         exact_below: the set size from which on search is approximate (ours).
         probes: cells that a query looks into at least (ours).
+        scanned: vectors that a query is compared with at least: cells of a small set are few and hold little (ours).
     """
 
-    def __init__(self, dim: int, exact_below: int = 16384, probes: int = 24) -> None:
+    def __init__(self, dim: int, exact_below: int = 16384, probes: int = 24, scanned: int = 8192) -> None:
         if exact_below < POINTS_PER_CELL:
             raise ValueError(f"VectorIndex: exact_below is {exact_below}, it must be at least {POINTS_PER_CELL}")
         self.dim = dim
         self.exact_below = exact_below
         self.probes = probes
+        self.scanned = scanned
         self._table = VectorTable(dim)
         self._cells: Any = None
         self._trained_on = 0
@@ -99,8 +97,9 @@ class VectorIndex:
         queries = unit_vectors(queries, self.dim)
         if self._cells is None:
             return [self._table.nearest(query, k) for query in queries]
-        self._cells.nprobe = max(self.probes, SCANNED * self._cells.nlist // len(self))
-        _, found = self._cells.search(queries, max(4 * k, RESCORED))
+        probes = max(self.probes, self.scanned * self._cells.nlist // len(self))
+        looking = faiss.SearchParametersIVF(nprobe=probes)  # type: ignore[call-arg]
+        _, found = self._cells.search(queries, max(4 * k, RESCORED), params=looking)
         return [self._rescored(query, ids[ids >= 0], k) for query, ids in zip(queries, found, strict=True)]
 
     def scan(self, query: Vectors, k: int) -> list[tuple[int, float]]:

@@ -50,6 +50,6 @@ def check_no_secret(setting: str, url: str) -> None:
     parts = urlsplit(url)
     if parts.username or parts.password or parts.query:
         raise ValueError(
-            f"{setting} holds a user, a password or a query, which saved configs would show; "
+            f"{setting} holds a user, a password or a query, which saved configs and messages would show; "
             "give the plain address, and the name of the variable with the key beside it"
         )

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from rollout.api_key import check_no_secret
+
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
 
@@ -75,8 +77,7 @@ def wait_s(failed_probes: int) -> float:
 
 
 def _check_url(key: str, url: str) -> None:
+    check_no_secret(key, url)
     parts = urlsplit(url)
-    if parts.username or parts.password:
-        raise ValueError(f"{key}: a URL must not hold a user or a password, error messages show it; use api_key_env")
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.rstrip("/") or parts.query:
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.rstrip("/"):
         raise ValueError(f"{key} is {url!r}; give http://host:port of the server, without /v1")

@@ -151,9 +151,12 @@ def canaries() -> Iterator[Canaries]:
         (folder / "canary.txt").write_text(secret)
         (folder / "canary.txt").chmod(0o600)
         with subprocess.Popen([folder.name, "600"], executable="/bin/sleep") as process:
-            yield Canaries(folder, secret, process, (tcp, local, abstract), frozenset(running_descendants(os.getpid())))
-            process.kill()
-    os.environ.pop("MAS_SANDBOX_CANARY", None)
+            children = frozenset(running_descendants(os.getpid()))
+            try:
+                yield Canaries(folder, secret, process, (tcp, local, abstract), children)
+            finally:
+                process.kill()
+                os.environ.pop("MAS_SANDBOX_CANARY", None)
 
 
 def load_programs(path: Path = PROGRAMS) -> list[Program]:

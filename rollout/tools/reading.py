@@ -159,7 +159,7 @@ def _rows(rows: Iterable[Iterable[object]]) -> str:
     return "\n".join(lines)
 
 
-_COMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_COMPRESSED: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _HTML = (".html", ".htm", ".xhtml")
 _READERS: dict[str, Callable[[Path], str]] = {
     **dict.fromkeys((".csv", ".tsv"), read_table),

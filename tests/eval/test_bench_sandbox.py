@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from collections.abc import Iterator
@@ -63,6 +64,13 @@ def test_the_canaries_notice_harm() -> None:
         assert host.harm() == "the canary process ended"
         host.file.write_text("harmed")
         assert host.harm() == "the canary file changed"
+
+
+def test_an_error_among_the_canaries_is_not_held_up_by_them() -> None:
+    with pytest.raises(ValueError, match="oh"), canaries() as host:
+        raise ValueError("oh")
+    assert host.process.poll() is not None
+    assert "MAS_SANDBOX_CANARY" not in os.environ
 
 
 def test_the_overhead_is_a_time() -> None:

@@ -78,7 +78,7 @@ def modes(moves: Sequence[Callable[[], None]], index: VectorIndex) -> list[bool]
 
 
 def test_approximate_search_from_the_limit_on_and_exact_again_below_half_of_it() -> None:
-    vectors, index = unit(1000), VectorIndex(DIM, exact_below=400)
+    vectors, index = unit(1000), VectorIndex(DIM, exact_below=400, probes=8, scanned=0)
     moves = [
         lambda: index.add(range(399), vectors[:399]),
         lambda: index.add(range(399, 1000), vectors[399:]),
@@ -91,7 +91,7 @@ def test_approximate_search_from_the_limit_on_and_exact_again_below_half_of_it()
 
 def test_approximate_search_finds_nearly_all_that_exact_search_does() -> None:
     vectors, queries = unit(1000, spread=0.5), unit(50, seed=8, spread=0.5)
-    index = VectorIndex(DIM, exact_below=400)
+    index = VectorIndex(DIM, exact_below=400, probes=8, scanned=0)
     index.add(range(1000), vectors)
     known = dict(enumerate(vectors))
     found = [{each for each, _ in hits} for hits in index.search(queries, 3)]
@@ -99,9 +99,24 @@ def test_approximate_search_finds_nearly_all_that_exact_search_does() -> None:
     assert shared / 150 >= 0.95
 
 
+def test_a_query_of_a_small_set_looks_at_as_many_vectors_as_asked_whatever_the_cells() -> None:
+    vectors, queries = unit(1000, spread=2.0), unit(50, seed=8, spread=2.0)
+    few, all_of_them = (VectorIndex(DIM, exact_below=400, probes=1, scanned=scanned) for scanned in (0, 1000))
+    known = dict(enumerate(vectors))
+    right = [set(brute_force(known, query, 3)) for query in queries]
+
+    def recall(index: VectorIndex) -> float:
+        index.add(range(1000), vectors)
+        found = [{each for each, _ in hits} for hits in index.search(queries, 3)]
+        return sum(len(hits & best) for hits, best in zip(found, right, strict=True)) / 150
+
+    assert recall(few) < 0.8
+    assert recall(all_of_them) >= 0.99
+
+
 def test_a_removed_vector_is_never_found_by_approximate_search() -> None:
     vectors = unit(500)
-    index = VectorIndex(DIM, exact_below=100)
+    index = VectorIndex(DIM, exact_below=100, probes=4, scanned=0)
     index.add(range(500), vectors)
     index.remove(range(0, 500, 2))
     for query, hits in zip(vectors, index.search(vectors, 5), strict=True):
@@ -111,7 +126,7 @@ def test_a_removed_vector_is_never_found_by_approximate_search() -> None:
 
 def test_cells_are_trained_anew_as_the_set_grows() -> None:
     vectors = unit(900)
-    index = VectorIndex(DIM, exact_below=100)
+    index = VectorIndex(DIM, exact_below=100, probes=4, scanned=0)
     index.add(range(100), vectors[:100])
     small = index._cells.nlist
     index.add(range(100, 399), vectors[100:399])
@@ -124,13 +139,13 @@ def test_cells_are_trained_anew_as_the_set_grows() -> None:
 @pytest.mark.parametrize("count", [0, 30, 600])
 def test_state_survives_a_checkpoint_and_goes_on_alike(tmp_path: object, count: int) -> None:
     vectors = unit(700)
-    index = VectorIndex(DIM, exact_below=200)
+    index = VectorIndex(DIM, exact_below=200, probes=4, scanned=0)
     index.add(range(count), vectors[:count])
     if count:
         index.remove([3, 17])
     path = f"{tmp_path}/index.pt"
     torch.save(index.state_dict(), path)
-    other = VectorIndex(DIM, exact_below=200)
+    other = VectorIndex(DIM, exact_below=200, probes=4, scanned=0)
     other.load_state_dict(torch.load(path, weights_only=True))
     for each in (index, other):
         each.add(range(count, count + 40), vectors[count : count + 40])
