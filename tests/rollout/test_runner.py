@@ -225,7 +225,7 @@ def test_coroutines_are_made_when_they_can_start(make: Callable[..., EpisodeRunn
     tasks = [replace(TASKS[0], id=f"t{n}") for n in range(300)]
     make(Counting(delays=3), max_concurrent=5).run(tasks, 1, PHASE, None)
     assert len(alive) == 600
-    assert max(alive) <= 3 + 2 * 5  # the loop's own two, the run's; a worker and a call for each place
+    assert max(alive) < 50  # two for each of 5 places and the shared loop's few; 300 if all were made at once
 
 
 @pytest.mark.parametrize("setting", ["max_tokens", "max_concurrent", "history"])
