@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Literal
 
 import torch
@@ -54,6 +55,10 @@ class Phi:
             self._vectors[text] = self._embed(text)
         return self._vectors[text]
 
+    @cached_property
+    def _scale(self) -> float:
+        return embedding_scale(self._backbone)
+
     @torch.no_grad()
     def _embed(self, text: str) -> torch.Tensor:
         if self._backbone.adapting:
@@ -64,7 +69,7 @@ class Phi:
         places = torch.arange(words.shape[1], device=words.device)[None]
         states, _ = self._backbone.hidden_states(words, torch.ones_like(places), places)
         vector = (states[0, -1] if self._pooling == "last" else states[0].mean(dim=0)).float()
-        return vector / vector.square().mean().sqrt() * embedding_scale(self._backbone)
+        return vector / vector.square().mean().sqrt() * self._scale
 
 
 def embedding_scale(backbone: Backbone) -> float:
