@@ -3,7 +3,8 @@
     python -m eval.lts_live --config configs/train/lts_assistantbench_sample.yaml --variants none lts --limit 2
 
 Prints one line a variant and writes ``results.json`` and ``episodes.jsonl`` (every step, decision and use), anew after
-each variant. Without ``--checkpoint`` the controller is an untrained one, and the results say so.
+each variant, and every call of the engine into ``trace.jsonl``. Without ``--checkpoint`` the controller is an untrained
+one, and the results say so.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from rollout.admission import VARIANTS, Variant
 from rollout.seeds import call_seed
 from rollout.team_measures import measure, runtime_cdf
 from rollout.teams_episode import TeamsEpisode, episode_to_dict
+from rollout.trace import TraceWriter
 
 Played = Mapping[Variant, Sequence[TeamsEpisode]]
 
@@ -44,6 +46,7 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/lts_live"))
     args, overrides = parser.parse_known_args(argv)
     module, data = load(args.config, args.checkpoint, overrides)
+    module.trace = TraceWriter(args.out / "trace.jsonl")
     module.on_progress = lambda _, done, total: print(f"  {done}/{total} episodes", flush=True)
     tasks = data.benchmark.tasks(args.split)[: args.limit]
     check_scored(data.benchmark, tasks, module.reinforce.reward)

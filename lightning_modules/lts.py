@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal, cast
 
 import lightning as L
@@ -37,9 +38,11 @@ from rollout.admission import Admission, Variant
 from rollout.event_loop import EventLoopThread
 from rollout.play_teams import play_teams
 from rollout.seeds import call_seed
+from rollout.team_calls import teams_phase
 from rollout.team_measures import measure
 from rollout.teams import MakeAdmission, ParallelTeams
-from rollout.teams_episode import TeamsEpisode, episode_from_dict, episode_to_dict
+from rollout.teams_episode import TeamsEpisode, episode_from_dict, episode_to_dict, traced
+from rollout.trace import TraceWriter
 
 LORA = LoraSettings(r=16, alpha=16, dropout=0.0, target_modules=("q_proj", "k_proj", "v_proj", "o_proj"))
 """Paper: r 16, α 16. Ours: the four attention projections, no dropout."""
@@ -105,6 +108,7 @@ class LTS(L.LightningModule):
         self.phi = Phi(self.backbone, controller.pooling, controller.max_tokens)
         self.episodes: dict[str, list[TeamsEpisode]] = {}
         self.on_progress: Callable[[str, int, int], None] | None = None
+        self.trace: TraceWriter | None = None
         self._loop: EventLoopThread | None = None
         self._metrics: dict[str, float] = {}
 
@@ -125,10 +129,21 @@ class LTS(L.LightningModule):
         """``group_size`` episodes of every task; see :func:`rollout.play_teams.play_teams`."""
         self._loop = self._loop or EventLoopThread()
         return self._loop.run(
-            play_teams(self.teams, tasks, group_size, seed, variant, controller, self.max_concurrent, self._played)
+            play_teams(
+                self.teams,
+                tasks,
+                group_size,
+                seed,
+                variant,
+                controller,
+                self.max_concurrent,
+                lambda episode, done, total: self._played(episode, variant, seed, done, total),
+            )
         )
 
-    def _played(self, done: int, total: int) -> None:
+    def _played(self, episode: TeamsEpisode, variant: Variant, seed: int, done: int, total: int) -> None:
+        if self.trace is not None and not episode.simulated:
+            self.trace.write(teams_phase(variant), seed, [traced(episode)])
         if self.on_progress is not None:
             self.on_progress("rollout", done, total)
 
@@ -213,7 +228,7 @@ class LTS(L.LightningModule):
                     settings,
                 )
                 self.manual_backward(loss.total)
-            policy, sparsity = policy + float(loss.policy), sparsity + float(loss.sparsity)
+            policy, sparsity = policy + float(loss.policy.detach()), sparsity + float(loss.sparsity.detach())
             chances.append(torch.softmax(logits.detach() / settings.temperature, dim=-1)[:, 0])
         norm = nn.utils.get_total_norm(w.grad for w in self._trainable().values() if w.grad is not None)
         self.clip_gradients(optimiser.optimizer, self.optimiser_settings.gradient_clip_val, "norm")
@@ -255,6 +270,8 @@ class LTS(L.LightningModule):
                 f"trainer.precision is {self.trainer.precision}: what learns would lose its small updates; set 32-true "
                 "and the precision of the frozen base with model.init_args.dtype"
             )
+        log_dir = self.trainer.log_dir
+        self.trace = TraceWriter(Path(log_dir) / "trace.jsonl") if log_dir else None
 
     def teardown(self, stage: str) -> None:
         """Close the teams and stop the event loop."""

@@ -55,7 +55,7 @@ class Caller:
             prompt = render(self.tokenizer, messages, recall.text, injection=self.injection, memory_slot=slot)
             request = self._as_tokens(label, prompt, recall.latents)
         request = replace(request, sampling=sampling, structure=structure, key=key)
-        return _step(agent, prompt, recall, request, await self.engine.generate(request))
+        return step_of(agent, prompt, recall, request, await self.engine.generate(request))
 
     def _as_text(
         self, label: str, turns: tuple[Message, ...], latents: torch.Tensor | None
@@ -77,7 +77,8 @@ class Caller:
         return torch.cat([words[:cut], latents.detach().to(words), words[cut:]])
 
 
-def _step(agent: Agent, prompt: RenderedPrompt, recall: Recall, request: Request, completion: Completion) -> Step:
+def step_of(agent: Agent, prompt: RenderedPrompt, recall: Recall, request: Request, completion: Completion) -> Step:
+    """The record of one call that came back."""
     latents = 0 if recall.latents is None else int(recall.latents.shape[0])
     return Step(
         agent=agent.name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
@@ -104,8 +104,8 @@ class MagenticTeams:
         """
         await self.engine.start()
         tokenizer = None if self.engine.text_only else chat_tokenizer(self.model)
-        calls = TeamCalls(self.engine, tokenizer, task, member, seed, self.sampling)
-        return await run_teams(
+        calls = TeamCalls(self.engine, tokenizer, task, member, seed, variant, self.teams, self.sampling)
+        played = await run_teams(
             task,
             [MagenticTeam(self.mas, calls) for _ in range(self.teams)],
             self._sharing(calls, task, member, variant, controller),
@@ -115,6 +115,7 @@ class MagenticTeams:
             self.max_steps,
             member,
         )
+        return replace(played, calls=tuple(sorted(calls.steps, key=lambda step: step.call)))
 
     def _aggregate(self, calls: TeamCalls) -> Aggregate:
         asked = AskedAggregate(calls, self.transcript_characters)

@@ -21,13 +21,13 @@ async def play_teams(
     variant: Variant,
     controller: MakeAdmission | None,
     max_concurrent: int,
-    on_episode: Callable[[int, int], None] | None = None,
+    on_episode: Callable[[TeamsEpisode, int, int], None] | None = None,
 ) -> list[TeamsEpisode]:
     """``group_size`` episodes of every task, task by task, member by member.
 
     Args:
         max_concurrent: episodes at once.
-        on_episode: told (episodes finished, episodes in all).
+        on_episode: told (the episode, episodes finished, episodes in all), in that order of tasks and members.
 
     Raises:
         RuntimeError: all of them failed. One that failed among others has the scores of an empty answer.
@@ -41,7 +41,7 @@ async def play_teams(
         played.append(episode)
         room.release()
         if on_episode is not None:
-            on_episode(len(played), total)
+            on_episode(episode, len(played), total)
 
     members = ((task, member) for task in tasks for member in range(group_size))
     jobs = (teams.episode(task, member, seed, variant, controller) for task, member in members)

@@ -9,11 +9,24 @@ from typing import TYPE_CHECKING
 
 from data.bounds import check_at_least
 from data.task import Task
-from memory.memory import Agent
+from data.trajectory import Step
+from memory.memory import Agent, Recall
+from rollout.admission import Variant
 from rollout.ask import question
+from rollout.call import step_of
 from rollout.counters import prompt_positions, sampled_tokens
-from rollout.engine import Completion, Engine, EngineDiedError, EngineError, Request, Sampling, check_temperature
+from rollout.engine import (
+    CallKey,
+    Completion,
+    Engine,
+    EngineDiedError,
+    EngineError,
+    Request,
+    Sampling,
+    check_temperature,
+)
 from rollout.mas.mas import Message
+from rollout.prompt import RenderedPrompt, prompt_text
 from rollout.seeds import call_seed, retry_seed
 from rollout.structure import Structure
 from rollout.structured_answer import RETRY_TEMPERATURE
@@ -47,7 +60,10 @@ class TeamCalls:
 
     Attributes:
         seed: of the episode's run.
+        teams: K. Call n of team t is number ``n (K + 1) + t + 1`` of the episode, the aggregator being team ``-1``: a
+            place that does not depend on which team is faster.
         tokens: by team, read and written; ``-1`` for the aggregator's.
+        steps: the calls that came back, in that order of coming.
     """
 
     engine: Engine
@@ -55,8 +71,11 @@ class TeamCalls:
     task: Task
     member: int
     seed: int
+    variant: Variant
+    teams: int
     sampling: TeamSampling
     tokens: Counter[int] = field(default_factory=Counter)
+    steps: list[Step] = field(default_factory=list)
     _made: Counter[int] = field(default_factory=Counter)
 
     async def __call__(
@@ -68,9 +87,14 @@ class TeamCalls:
         seed = call_seed(self.seed, team, self.task.id, self.member, call)
         sampling = Sampling(self.sampling.temperature, self.sampling.max_tokens, seed)
         label = f"task {self.task.id}, team {team}, agent {agent.name}"
-        request = question(self.tokenizer, messages, sampling, structure, label)
+        speaker = agent if team < 0 else replace(agent, name=f"team{team}/{agent.name}")
+        place = call * (self.teams + 1) + team + 1
+        key = CallKey(teams_phase(self.variant), self.seed, self.task.id, self.member, place, speaker.name)
+        request = replace(question(self.tokenizer, messages, sampling, structure, label), key=key)
         completion = await self._answer(request)
         self.tokens[team] += prompt_positions(request, completion) + sampled_tokens(completion)
+        prompt = RenderedPrompt(prompt_text(messages), request.prompt_ids or (), ())
+        self.steps.append(step_of(speaker, prompt, Recall(), request, completion))
         return spoken(completion.text)
 
     async def _answer(self, request: Request) -> Completion:
@@ -87,6 +111,11 @@ class TeamCalls:
                 )
                 request = replace(request, sampling=again)
         return await self.engine.generate(request)
+
+
+def teams_phase(variant: Variant) -> str:
+    """The ``phase`` of a team's calls in the trace."""
+    return f"teams/{variant}"
 
 
 def spoken(text: str) -> str:

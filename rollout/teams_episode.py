@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from data.plain import plain, task_from_plain
 from data.task import Score, Task
+from data.trajectory import Step, Trajectory
 from memory.shared_bank import Entry, Use, used_entries
 
 Stop = Literal["answered", "step_limit", "failed"]
@@ -78,6 +79,7 @@ class TeamsEpisode:
         simulated: that clock, and the agents, are a simulation's.
         wall_s: seconds of wall clock.
         failure: why there is no aggregate.
+        calls: of the engine, for the trace alone: neither compared nor kept in checkpoints.
     """
 
     task: Task
@@ -94,6 +96,7 @@ class TeamsEpisode:
     simulated: bool
     wall_s: float
     failure: str | None = None
+    calls: tuple[Step, ...] = field(default=(), compare=False, repr=False)
 
     def used(self, by_other_team: bool = True) -> frozenset[int]:
         """U: indices into ``admissions`` of the admitted steps whose key was selected later."""
@@ -102,9 +105,24 @@ class TeamsEpisode:
 
 
 def episode_to_dict(episode: TeamsEpisode) -> dict[str, Any]:
-    """JSON values only, so that it survives a checkpoint loaded with ``weights_only=True``."""
-    state: dict[str, Any] = plain(asdict(episode))
+    """JSON values only, without ``calls``, so that it survives a checkpoint loaded with ``weights_only=True``."""
+    state: dict[str, Any] = plain(asdict(replace(episode, calls=())))
+    del state["calls"]
     return state
+
+
+def traced(episode: TeamsEpisode) -> Trajectory:
+    """The episode in the form of every other MAS's, for the trace."""
+    return Trajectory(
+        episode.task,
+        f"teams_{len(episode.results)}",
+        episode.member,
+        episode.calls,
+        episode.answer,
+        episode.score,
+        episode.failure,
+        episode.wall_s,
+    )
 
 
 def episode_from_dict(state: Mapping[str, Any]) -> TeamsEpisode:

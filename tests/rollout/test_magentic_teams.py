@@ -20,10 +20,12 @@ from rollout.mas.magentic_one.magentic_one import MagenticOne
 from rollout.mas.mas import Message
 from rollout.replay_engine import ReplayEngine
 from rollout.structure import Choices
-from rollout.team_calls import TeamCalls, TeamSampling, spoken
+from rollout.team_calls import TeamCalls, TeamSampling, spoken, teams_phase
 from rollout.team_measures import measure
-from rollout.teams_episode import TeamsEpisode
+from rollout.teams_episode import TeamsEpisode, traced
 from rollout.tools.task_tools import TaskTools
+from rollout.trace import TracedCall, TracedEpisode, TraceWriter
+from rollout.trace_reader import read_trace
 from tests.rollout.magentic_one.scripted_team import asked_for, ledger
 from tests.rollout.transcript import Call
 from tests.rollout.watched_engine import WatchedEngine
@@ -238,7 +240,7 @@ class Failing(WatchedEngine):
 
 
 def ask(engine: WatchedEngine, structure: Choices | None, tokenizer: PreTrainedTokenizerBase) -> str:
-    calls = TeamCalls(engine, tokenizer, TASK, 0, 7, TeamSampling(attempts=3))
+    calls = TeamCalls(engine, tokenizer, TASK, 0, 7, "none", 1, TeamSampling(attempts=3))
     agent = MagenticOne(lambda task: {}).agents("web")[0]
     return asyncio.run(calls(0, agent, [Message("user", "say YES")], structure))
 
@@ -272,6 +274,25 @@ def test_an_engine_of_text_plays_without_the_models_tokenizer() -> None:
     played = asyncio.run(teams.episode(TASK, 0, 7, "add_all"))
     assert played.answer == episode("add_all").answer == "Riverside Gym\nThe Yard"
     assert {request.prompt_ids for request in engine.asked} == {None}
+
+
+def test_every_call_is_traced_and_can_be_played_back(tmp_path: Path) -> None:
+    """Whichever team is faster: a call's place depends on its team alone. Tokens add up to those of the teams."""
+    path = tmp_path / "trace.jsonl"
+    engine = WatchedEngine(ReplayEngine(script=reply))
+    played = episode("none", engine)
+    TraceWriter(path).write(teams_phase("none"), 7, [traced(played)])
+    *calls, whole = read_trace(path)
+    assert isinstance(whole, TracedEpisode)
+    assert (whole.mas, whole.calls, len(engine.asked)) == ("teams_3", len(calls), len(calls))
+    spent = sum(result.tokens for result in played.results)
+    aggregator = [call for call in calls if isinstance(call, TracedCall) and not call.agent.startswith("team")]
+    assert [call.call % 4 for call in aggregator] == [0]
+    of_all = whole.prompt_tokens + whole.completion_tokens
+    assert of_all == spent + aggregator[0].prompt_tokens + aggregator[0].completion_tokens
+    assert episode("none", WatchedEngine(ReplayEngine(trace=path))).answer == played.answer
+    teams_alone = {(step.agent.split("/")[0], step.call % 4 - 1) for step in played.calls} - {("aggregator", -1)}
+    assert teams_alone == {("team0", 0), ("team1", 1), ("team2", 2)}
 
 
 def test_thoughts_are_not_said() -> None:

@@ -52,7 +52,7 @@ class Timed:
 
 def play(teams: Timed, at_once: int = 2) -> tuple[list[TeamsEpisode], list[tuple[int, int]]]:
     told: list[tuple[int, int]] = []
-    made = play_teams(teams, TASKS, 2, 0, "none", None, at_once, lambda done, total: told.append((done, total)))
+    made = play_teams(teams, TASKS, 2, 0, "none", None, at_once, lambda _, done, total: told.append((done, total)))
     return asyncio.run(made), told
 
 
