@@ -13,6 +13,7 @@ import torch
 import yaml
 from jsonargparse import ArgumentParser
 
+from data.bounds import check_at_least
 from data.datamodule import TaskDataModule
 from data.environment import WorldBenchmark
 from data.leakage import bank_leaks
@@ -22,8 +23,10 @@ from eval.lts_tables import LTSEvalSettings, evaluate_lts
 from eval.plot import plot_results
 from eval.report import comparison_line, console_table, write_answers, write_results
 from eval.rows import MEMORIES, compare_memories, rows_from_outcomes, shared_metrics
+from eval.stream import StreamEvalSettings, evaluate_stream
 from lightning_modules.cli import build, latest_run
 from lightning_modules.latentmem import LatentMem
+from lightning_modules.task_stream import TaskStream
 from rollout.mas.mas import MAS
 
 PACKAGES = ("torch", "lightning", "transformers", "peft", "faiss-cpu", "sentence-transformers")
@@ -40,6 +43,8 @@ class EvalSettings:
         mas: which agents act, where it is not the run's own (LatentMem's unseen MAS).
         split: of the benchmark; the run's validation split by default, ``test`` of another benchmark.
         limit: only the first items; of the run's own benchmark its validation limit by default.
+        update_every: 0 freezes the memory (default). Else it goes on learning from what is evaluated: LatentMem's bank
+            takes in the answers of every so many items, CoMem ends the episodes of every so many together.
         lts: the tables of the LTS paper in place of a comparison of memories.
     """
 
@@ -49,7 +54,11 @@ class EvalSettings:
     mas: MAS | None = None
     split: str | None = None
     limit: int | None = None
+    update_every: int = 0
     lts: LTSEvalSettings | None = None
+
+    def __post_init__(self) -> None:
+        check_at_least(0, "", update_every=self.update_every)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -81,12 +90,17 @@ def evaluate_run(run: Path, settings: EvalSettings, command: str) -> None:
 
     Results on the run's own held-out items and MAS go into it, any other into a folder of their own below ``eval``.
     """
+    model = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))["model"]["class_path"]
+    if model.rpartition(".")[2] == TaskStream.__name__:
+        given = {name: value for name, value in vars(settings).items() if name in StreamEvalSettings.__annotations__}
+        evaluate_stream(run, StreamEvalSettings(**given), command)
+        return
     for memory in settings.names:
         checkpoint_of(memory, run)  # a missing checkpoint shows before minutes of work do
     cli = build(["--config", str(run / "config.yaml")])
     module, data = cli.model, cli.datamodule
     if not isinstance(module, LatentMem) or not isinstance(data, TaskDataModule):
-        raise SystemExit(f"{run}: eval.py knows runs of LatentMem on a TaskDataModule")
+        raise SystemExit(f"{run}: eval.py knows runs of LatentMem and TaskStream, and with --lts those of LTS")
     benchmark = settings.benchmark or data.benchmark
     split = settings.split or (data.validation_split if settings.benchmark is None else "test")
     own_items = settings.benchmark is None and settings.split is None
@@ -96,13 +110,13 @@ def evaluate_run(run: Path, settings: EvalSettings, command: str) -> None:
     module.mas = settings.mas or module.mas
     own = own_items and settings.mas is None
     folder = run if own else run / "eval" / f"{benchmark.name}_{split}_{module.mas.name}"
+    names = {"benchmark": benchmark.name, "mas": module.mas.name}
+    about = {**names, **_settings(run, settings, module, split, tasks, command)}  # of the bank as training left it
     runner = module.connect(benchmark, folder / "eval_trace.jsonl")
     try:
-        answers = answer_all(module, runner, tasks, settings.names, run)
+        answers = answer_all(module, runner, tasks, settings.names, run, settings.update_every)
     finally:
         runner.close()
-    names = {"benchmark": benchmark.name, "mas": module.mas.name}
-    about = {**names, **_settings(run, settings, module, split, tasks, command)}
     _report(folder, answers, benchmark.metrics, about)
 
 
@@ -137,7 +151,9 @@ def _settings(
         "items": len(tasks),
         "temperature": 0.0,
         "bank_entries": len(module.bank),
-        "bank": "frozen during evaluation",
+        "bank": f"takes in every {settings.update_every} answers"
+        if settings.update_every
+        else "frozen during evaluation",
         "bank_leaks": leaks,
         "write_gate": module.bank_settings.write_gate,
         "python": platform.python_version(),

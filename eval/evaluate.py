@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from data.task import Task
+from data.trajectory import Trajectory
 from eval.rows import Outcome, outcome_of
 from lightning_modules.latentmem import LatentMem
 from memory.memory import Memory
@@ -55,17 +56,34 @@ def checkpoint_of(memory: str, run: Path) -> Path | None:
 
 
 def answer_all(
-    module: LatentMem, runner: EpisodeRunner, tasks: Sequence[Task], memories: Sequence[str], run: Path
+    module: LatentMem,
+    runner: EpisodeRunner,
+    tasks: Sequence[Task],
+    memories: Sequence[str],
+    run: Path,
+    update_every: int = 0,
 ) -> Answers:
-    """One greedy episode a task and memory. The bank is frozen: nothing that is answered here enters it."""
+    """One greedy episode a task and memory.
+
+    Args:
+        update_every: 0 freezes the bank: nothing that is answered here enters it. Else the answers of every so many
+            tasks enter it before the next are asked, under the run's write gate; each row begins with the run's bank.
+    """
     outcomes: dict[str, list[Outcome]] = {}
     seconds: dict[str, float] = {}
     runner.run(tasks[:1], 1, Phase("eval/warm-up", 0, 0, temperature=0.0), None)  # the engine's start is not a row's
     for name in memories:
         memory = memory_of(name, module, run)
         started = time.perf_counter()
-        with torch.no_grad():
-            trajectories = runner.run(tasks, 1, Phase(f"eval/{name}", 0, 0, temperature=0.0), memory)
+        if update_every:
+            load_bank(module, run)
+        trajectories: list[Trajectory] = []
+        for at in range(0, len(tasks), update_every or len(tasks)):
+            batch = tasks[at : at + (update_every or len(tasks))]
+            with torch.no_grad():
+                trajectories += runner.run(batch, 1, Phase(f"eval/{name}", 0, 0, temperature=0.0), memory)
+            if update_every:
+                module.remember(trajectories[at:])
         seconds[name] = time.perf_counter() - started
         check_any_finished(trajectories)  # else a table of zeros would say that the memory is bad
         outcomes[name] = [outcome_of(trajectory) for trajectory in trajectories]

@@ -101,7 +101,13 @@ def write(folder: Path, played: Played, metric: str, command: str, trained: bool
         variant: {**asdict(measure(episodes, metric)), "runtime_cdf": runtime_cdf(episodes)}
         for variant, episodes in played.items()
     }
-    results = {"command": command, "metric": metric, "controller_trained": trained, "variants": variants}
+    results = {
+        "command": command,
+        "metric": metric,
+        "controller_trained": trained,
+        "write_gate": "none",  # a bank lives as long as its episode: no score is known when a step is admitted
+        "variants": variants,
+    }
     write_text(folder / "results.json", json.dumps(results, indent=1) + "\n")
     lines = [{"variant": variant, **episode_to_dict(each)} for variant, group in played.items() for each in group]
     write_text(folder / "episodes.jsonl", "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))

@@ -159,7 +159,8 @@ def results(played: Played, command: str, run: Path) -> dict[str, object]:
         }
         for (variant, teams, summary), episodes in played.episodes.items()
     ]
-    return {"command": command, "run": str(run), "metric": played.metric, "conditions": conditions}
+    about = {"command": command, "run": str(run), "metric": played.metric, "write_gate": "none"}
+    return {**about, "conditions": conditions}
 
 
 def _table_1(played: Played) -> str:

@@ -165,7 +165,7 @@ class LatentMem(L.LightningModule):
     def _collect(self, batch: StageBatch) -> None:
         """Episodes without memory fill the bank (App. B.4.2)."""
         self._rollout(batch, 1, self.bank_settings.collect_temperature, None)
-        self._write(self.trajectories)
+        self.remember(self.trajectories)
 
     def _warm_start(self, batch: StageBatch) -> None:
         """Maximum likelihood of the reference answer in every call (ours; see ``rollout/teacher.py``)."""
@@ -229,9 +229,10 @@ class LatentMem(L.LightningModule):
     def _append_experience(self) -> None:
         """B ← B ∪ {τ_new} (Eq. 4), in task order."""
         members = {"all": self.lmpo.group_size, "one": 1, "none": 0}[self.bank_settings.append]
-        self._write([trajectory for trajectory in self.trajectories if trajectory.member < members])
+        self.remember([trajectory for trajectory in self.trajectories if trajectory.member < members])
 
-    def _write(self, trajectories: Sequence[Trajectory]) -> None:
+    def remember(self, trajectories: Sequence[Trajectory]) -> None:
+        """Append what did not break off and passes the write gate."""
         gate, reward = self.bank_settings.write_gate, self.lmpo.reward
         self.bank.append(
             [each for each in trajectories if not broke_off(each) and admits(gate, each.score.get(reward, 0.0))]

@@ -62,6 +62,7 @@ class TaskStream(L.LightningModule):
         rollout: limits of an agent call.
         temperature: of the agents (ours: greedy).
         seed: of sampling.
+        learns_in_test: whether the memory goes on learning where a Trainer tests; it is frozen by default.
 
     Raises:
         ValueError: a temperature that means nothing.
@@ -76,12 +77,14 @@ class TaskStream(L.LightningModule):
         rollout: RolloutSettings = RolloutSettings(),
         temperature: float = 0.0,
         seed: int = 0,
+        learns_in_test: bool = False,
     ) -> None:
         super().__init__()
         check_temperature("model.temperature", temperature)
         self.automatic_optimization = False
         self.backbone, self.engine, self.mas, self.memory = backbone, engine, mas, memory
         self.rollout_settings, self.temperature, self.seed = rollout, temperature, seed
+        self.learns_in_test = learns_in_test
         self.on_progress: Callable[[str, int, int], None] | None = None
         self.trajectories: list[Trajectory] = []
         self.runner: EpisodeRunner | None = None
@@ -99,14 +102,18 @@ class TaskStream(L.LightningModule):
         started = time.perf_counter()
         self.trajectories = self.runner.run(batch.tasks, 1, phase, self.memory, self._progress)
         self._log(time.perf_counter() - started)
-        if self.memory is not None:
+        if self.memory is not None and (self.comem is not None or not self._frozen):  # CoMem's callbacks hold it still
             for trajectory in self.trajectories:
                 if not broke_off(trajectory):  # one that did says nothing of the memory; one out of steps failed
                     self.memory.end_episode(trajectory)
 
     def test_step(self, batch: StreamBatch, batch_idx: int) -> None:
-        """The same over the held-out tasks, where a Trainer evaluates; what the memory learns, its callbacks say."""
+        """The same over the held-out tasks, where a Trainer evaluates."""
         self.training_step(batch, batch_idx)
+
+    @property
+    def _frozen(self) -> bool:
+        return bool(self.trainer.testing) and not self.learns_in_test
 
     def _log(self, seconds: float) -> None:
         self.rows += map(row_of, self.trajectories)
@@ -191,6 +198,8 @@ class TaskStream(L.LightningModule):
             "split": split,
             "versions": data.benchmark.tasks(split)[0].metadata.get("engine"),  # of a world's own engine
             "tasks_in_flight": data.stream.tasks_in_flight,
+            "memory_is": "frozen" if self._frozen else "learning",
+            "write_gate": "none" if self.comem is None else self.comem.settings.write_gate,
             "memory": None if self.memory is None else type(self.memory).__name__,
             "mas": self.mas.name,
             "temperature": self.temperature,

@@ -14,6 +14,7 @@ from jsonargparse import ActionConfigFile
 from lightning.pytorch.cli import LightningArgumentParser
 
 from data.datamodule import TaskDataModule
+from eval.cli import main as evaluate
 from lightning_modules.cli import train
 from lightning_modules.task_stream import TaskStream
 from memory.inspect import main as inspect
@@ -158,3 +159,11 @@ def test_a_stream_stops_goes_on_and_is_inspected(
     capsys.readouterr()
     assert inspect([str(run)]) == 0
     assert "0 of 0 entries" in capsys.readouterr().out
+    evaluate(["--run", str(run), "--limit", "3"])
+    frozen = json.loads((run / "eval" / "test_results.json").read_text(encoding="utf-8"))
+    assert (frozen["memory_is"], frozen["episodes"], frozen["tasks_in_flight"]) == ("frozen", 3, 2)
+    assert "memory CoMem: frozen" in capsys.readouterr().out
+    flags = ["--benchmark", "data.strategyqa.StrategyQA", "--benchmark.init_args.source", "sample", "--limit", "2"]
+    evaluate(["--run", str(run), *flags, "--update_every", "1"])
+    learning = json.loads((run / "eval" / "strategyqa" / "test_results.json").read_text(encoding="utf-8"))
+    assert (learning["memory_is"], learning["episodes"], learning["tasks_in_flight"]) == ("learning", 2, 1)

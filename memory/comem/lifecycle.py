@@ -18,6 +18,7 @@ from memory.comem.sedimentation import sediment
 from memory.comem.store import Encode
 from memory.comem.usage import count_usage
 from memory.encoder import Vectors
+from memory.write_gate import admits
 
 Step = Callable[[CoMem, Episode], list[Event]]
 
@@ -83,6 +84,8 @@ def sediment_insights(memory: CoMem, episode: Episode) -> list[Event]:
     """Each agent's insights into its own store, or straight into the pool in the ablation without private stores."""
     settings = memory.settings
     events: list[Event] = []
+    if not admits(settings.write_gate, episode.reward):
+        return events
     for agent, insights in episode.insights.items():
         store = memory.collective if settings.distil_into == "collective" else memory.private_store(agent)
         before = store.saying(insights)

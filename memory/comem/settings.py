@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from memory.write_gate import WriteGate
+
 BaselineKind = Literal["mean", "ema", "window"]
 
 
@@ -31,6 +33,7 @@ class CoMemSettings:
         forgetting_updates: updates running below the threshold that end a collective entry (ours).
         forgetting_quantile: raises the threshold to this quantile of the pool's scores, where given (ours).
         max_insights: an agent's insights of one episode (ours).
+        write_gate: which episodes insights are written from (paper: no gate, failures teach too).
         distil_into: ``private`` (paper), or ``collective`` for the paper's ablation without private stores.
     """
 
@@ -52,6 +55,7 @@ class CoMemSettings:
     forgetting_updates: int = 2
     forgetting_quantile: float | None = None
     max_insights: int = 3
+    write_gate: WriteGate = "none"
     distil_into: Literal["private", "collective"] = "private"
 
     def __post_init__(self) -> None:
@@ -63,5 +67,9 @@ class CoMemSettings:
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:
                 raise ValueError(f"CoMem settings.{name} is {value}, it must be between 0 and 1")
+        if self.write_gate == "self_judged":
+            raise ValueError(
+                "CoMem settings.write_gate is 'self_judged', but agents judge entries, not episodes; give gold or none"
+            )
         if self.k_max < 0 or not 0 <= self.s_0 <= self.s_max:
             raise ValueError(f"CoMem settings: k_max {self.k_max} must not be negative, s_0 {self.s_0} not above s_max")

@@ -132,3 +132,19 @@ def test_a_wrong_memory_is_refused_with_the_known_ones_before_anything_is_loaded
     monkeypatch.setattr("eval.cli.build", lambda args: pytest.fail("the model was loaded first"))
     with pytest.raises(ValueError, match="unknown memory 'latent'; there are none, text, latentmem_untrained"):
         evaluate(["--run", str(run), "--memories", "none,latent"])
+
+
+def test_the_bank_is_frozen_unless_it_is_told_to_take_in_the_answers(run: Path) -> None:
+    """Each row begins with the run's bank; the second half of the items finds the first half's answers in it."""
+    flags = ["--run", str(run), "--memories", "text,latentmem", "--limit", "4"]
+    evaluate([*flags, "--split", "test"])
+    frozen = run / "eval" / "sample_test_autogen"
+    size = results(frozen)["settings"]["bank_entries"]
+    names = {f"e{place}" for place in range(size)}
+    assert all(set(call.entry_ids) <= names for call in calls(frozen))
+    assert results(frozen)["settings"]["bank"] == "frozen during evaluation"
+    (frozen / "eval_trace.jsonl").unlink()
+    evaluate([*flags, "--split", "test", "--update_every", "2"])
+    assert results(frozen)["settings"]["bank"] == "takes in every 2 answers"
+    assert results(frozen)["settings"]["bank_entries"] == size
+    assert all(int(name[1:]) < size + 2 for call in calls(frozen) for name in call.entry_ids)

@@ -266,22 +266,34 @@ def test_an_evaluation_goes_on_from_a_runs_memory(
 ) -> None:
     before, root = whole
     engine = QuestionEngine(AutoTokenizer.from_pretrained(tiny_model_dir), scripted)
-    module = TaskStream(str(tiny_model_dir), engine, AutoGen(), a_comem(), RolloutSettings(max_tokens=4), seed=5)
+    settings = RolloutSettings(max_tokens=4)
+    module = TaskStream(
+        str(tiny_model_dir),
+        engine,
+        AutoGen(),
+        a_comem(),
+        settings,
+        seed=5,
+        **({"learns_in_test": True} if learns else {}),
+    )
     trainer = L.Trainer(
         accelerator="cpu", default_root_dir=tmp_path, logger=False, enable_progress_bar=False,
-        enable_model_summary=False, enable_checkpointing=False,
-        callbacks=[*mechanisms()] if learns else [Pollution(window=4), LifecycleLog()],
+        enable_model_summary=False, enable_checkpointing=False, callbacks=[*mechanisms()],
     )  # fmt: skip
     data = TaskDataModule(TinyBenchmark(), stream=StreamSettings(), validation_limit=5)
     trainer.test(module, data, ckpt_path=str(root / "checkpoints" / "last.ckpt"), weights_only=True, verbose=False)
     results = json.loads((tmp_path / "test_results.json").read_text(encoding="utf-8"))
     assert (results["episodes"], results["split"]) == (5, "test")
+    assert (results["memory_is"], results["write_gate"]) == ("learning" if learns else "frozen", "none")
     assert {json.loads(line)["episode"] for line in events(tmp_path)} == set(
         range(16, 21)
     )  # a log of its own, whole lines
     assert (contents(comem_of(module)) == contents(comem_of(before))) is not learns
     assert comem_of(module).baseline.count == (21 if learns else 16)
     assert any("Lessons" in prompt for prompt, _ in engine.asked)
+    assert (
+        any(request.label.startswith("distil") for _, request in engine.asked) is learns
+    )  # nobody reflects for a memory that is frozen
 
 
 def test_the_ablations_of_table_2(tiny_model_dir: Path, tmp_path: Path) -> None:

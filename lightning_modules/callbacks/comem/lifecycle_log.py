@@ -26,6 +26,7 @@ class LifecycleLog(Mechanism):
     """Writes ``comem_events.jsonl`` (for ``python -m memory.inspect``) and ``comem_results.json`` into the run."""
 
     place = 6
+    learns = False
 
     def __init__(self) -> None:
         super().__init__()

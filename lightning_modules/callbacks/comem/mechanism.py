@@ -54,6 +54,8 @@ class Mechanism(L.Callback):
     """
 
     place: ClassVar[int]
+    learns: ClassVar[bool] = True
+    """Whether it changes the memory; one that does not also looks on where the memory is frozen."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -91,8 +93,9 @@ class Mechanism(L.Callback):
             end_batch(trainer, pl_module)
 
     def on_test_batch_end(self, trainer: L.Trainer, pl_module: Any, *_: Any) -> None:
-        """The same where a stream is an evaluation."""
-        self.on_train_batch_end(trainer, pl_module)
+        """The same where a stream is an evaluation; of a frozen memory only by those that do not :attr:`learns`."""
+        if self is _mechanisms(trainer)[0]:
+            end_batch(trainer, pl_module, learning=pl_module.learns_in_test)
 
     def on_save_checkpoint(self, trainer: L.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """The stores, once."""
@@ -117,9 +120,11 @@ Finished = tuple[Trajectory, Episode]
 """An episode with the trajectory that it is the record of."""
 
 
-def end_batch(trainer: L.Trainer, module: CarriesCoMem) -> None:
+def end_batch(trainer: L.Trainer, module: CarriesCoMem, learning: bool = True) -> None:
     """The whole lifecycle of every finished episode that the memory was handed since the last batch."""
     mechanisms = sorted(_mechanisms(trainer), key=lambda each: each.place)
+    if not learning:
+        mechanisms = [each for each in mechanisms if not each.learns]
     memory, runner = module.comem, module.runner
     finished = memory.open_episodes()
     if not finished:

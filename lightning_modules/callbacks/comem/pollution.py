@@ -21,6 +21,7 @@ class Pollution(Mechanism):
     """
 
     place = 1
+    learns = False
 
     def __init__(self, window: int = 50) -> None:
         super().__init__()

@@ -11,6 +11,7 @@ from memory.comem.comem import CoMem
 from memory.comem.episode import Episode
 from memory.comem.event import Event
 from memory.comem.lifecycle import sediment_insights
+from memory.write_gate import admits
 from rollout.ask import Asker
 from rollout.reflection import Distil, LLMDistiller
 from rollout.runner import EpisodeRunner
@@ -30,8 +31,10 @@ class Sedimentation(Mechanism):
         self.distiller = distiller
 
     async def consult(self, asker: Asker, runner: EpisodeRunner, memory: CoMem, each: Finished) -> Finished:
-        """Agents that had a call reflect, all at once."""
+        """Agents that had a call reflect, all at once; nobody is asked what the write gate would not let in."""
         trajectory, episode = each
+        if not admits(memory.settings.write_gate, episode.reward):
+            return each
         acted = {step.agent for step in trajectory.steps}
         agents = [agent for agent in runner.mas.agents(trajectory.task.domain) if agent.name in acted]
         insights = await asyncio.gather(

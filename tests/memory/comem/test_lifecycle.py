@@ -175,3 +175,13 @@ def test_every_change_has_its_event() -> None:
     kinds = [event.kind for event in end_episode(memory, replace(episode, injected={"bob": ("m0-ann-0c",)}))]
     assert kinds == ["episode", "used", "scored"]
     assert [event.kind for event in play.events] == ["episode", "born", "episode", "used", "promoted"]
+
+
+def test_a_gold_gate_writes_from_success_alone() -> None:
+    play = Scripted(a_memory(write_gate="gold"))
+    play.play(ASK, 0.9, ann=["use the key"])
+    assert len(play.memory.private_store("ann")) == 0
+    play.play(ASK, 1.0, ann=["use the key"])
+    assert len(play.memory.private_store("ann")) == 1
+    with pytest.raises(ValueError, match=r"settings\.write_gate is 'self_judged'.*give gold or none"):
+        a_memory(write_gate="self_judged")
