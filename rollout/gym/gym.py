@@ -71,7 +71,7 @@ class Gym:
 
     Attributes:
         teams: K (paper: 3).
-        max_steps: of each team (paper: 30; ours: 14, so that searching everything alone does not fit).
+        max_steps: of each team (paper: 30; ours: 10, so that searching everything alone does not fit).
         behaviour: of a team.
         decision_s: simulated cost of a decision.
         judge_error: how often a prompted decider errs on what its words give away (ours).
@@ -79,7 +79,7 @@ class Gym:
     """
 
     teams: int = 3
-    max_steps: int = 14
+    max_steps: int = 10
     behaviour: GymTeams = field(default_factory=GymTeams)
     decision_s: DecisionTimes = field(default_factory=DecisionTimes)
     judge_error: float = 0.15
