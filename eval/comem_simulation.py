@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from eval.comem_simulation_plot import plot_simulation
-from eval.comem_world import AGENTS, ScriptedWorld, TopicEncoder, is_proven_good
+from eval.comem_world import AGENTS, Rules, ScriptedWorld, TopicEncoder, is_proven_good
 from memory.comem.comem import CoMem
 from memory.comem.episode import Episode
 from memory.comem.lifecycle import ORDER, Step, count_uses, curate, end_episode, prune_unused, sediment_insights
@@ -46,9 +46,17 @@ VARIANTS = (
 """The paper's full method, its two ablations, what it argues against, and nothing at all."""
 
 
-def simulate(variant: Variant, episodes: int, seed: int = 0) -> list[dict[str, float]]:
+DISTILLERS = (
+    Rules(),
+    Rules(good_after_success=0.7, good_after_failure=0.4),
+    Rules(good_after_success=0.9, good_after_failure=0.7),
+)
+"""The world, and the same with agents that write better insights."""
+
+
+def simulate(variant: Variant, episodes: int, seed: int = 0, rules: Rules = DISTILLERS[0]) -> list[dict[str, float]]:
     """One row an episode; every variant meets the same tasks."""
-    world, memory = ScriptedWorld(seed), CoMem(TopicEncoder(), variant.settings)
+    world, memory = ScriptedWorld(seed, rules), CoMem(TopicEncoder(), variant.settings)
     recent: list[Mapping[str, Sequence[str]]] = []
     rows = []
     for index in range(episodes):
@@ -129,19 +137,35 @@ def table(runs: Mapping[str, Sequence[Mapping[str, float]]], part: slice, title:
     return "\n".join(lines)
 
 
+def by_distiller(rewards: Mapping[str, Sequence[float | None]]) -> str:
+    """Markdown: reward of the last quarter, a column for each of :data:`DISTILLERS`."""
+    columns = [f"{each.good_after_success} / {each.good_after_failure}" for each in DISTILLERS]
+    lines = [f"| memory | {' | '.join(columns)} |", "|---|" + "---|" * len(columns)]
+    lines += [f"| {name} | {' | '.join(_cell(each, 'reward') for each in row)} |" for name, row in rewards.items()]
+    return "\n".join(lines)
+
+
 def _cell(value: float | None, key: str) -> str:
     if value is None:
         return "–"
     return f"{value:.0f}" if key in ("pool", "largest_private") else f"{value:.2f}"
 
 
-def report(runs: Mapping[str, Sequence[Mapping[str, float]]], episodes: int, seed: int) -> str:
+def report(
+    runs: Mapping[str, Sequence[Mapping[str, float]]],
+    rewards: Mapping[str, Sequence[float | None]],
+    episodes: int,
+    seed: int,
+) -> str:
     """The page: what is simulated, the tables, the figure, the assumptions."""
     quarter = episodes // 4
     first = table(runs, slice(0, quarter), f"Episodes 0 to {quarter - 1}")
     last = table(runs, slice(episodes - quarter, episodes), f"Episodes {episodes - quarter} to {episodes - 1}")
     world = "\n".join(f"- `{name}` = {value}" for name, value in asdict(ScriptedWorld(seed).rules).items())
-    return PAGE.format(episodes=episodes, agents=len(AGENTS), seed=seed, first=first, last=last, world=world)
+    better = by_distiller(rewards)
+    return PAGE.format(
+        episodes=episodes, agents=len(AGENTS), seed=seed, first=first, last=last, world=world, better=better
+    )
 
 
 PAGE = """# CoMem over a long stream: a simulation
@@ -160,6 +184,14 @@ insights whose worth is known, under the assumptions below; it says nothing abou
 
 "Below baseline" is the noise figure that real runs log; "misleading" is what only a simulation can know: the share of
 injected insights that hurt their reader. "Flat shared" is every agent's insights in one pool that is never curated.
+
+## How good insights must be
+
+Reward of the last quarter, by the chance that an insight is good after a success / after a failure. In a world where
+most insights mislead, no memory at all is best, and selection only limits the damage; selection pays once agents write
+enough good ones, and flat sharing needs far better ones before it does.
+
+{better}
 
 ## Assumptions
 
@@ -180,7 +212,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("docs"))
     args = parser.parse_args(argv)
-    runs = {}
+    runs, rewards = {}, {}
     for variant in VARIANTS:
         runs[variant.name] = simulate(variant, args.episodes, args.seed)
         tail = runs[variant.name][-args.episodes // 4 :]
@@ -188,8 +220,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             f"simulation: {variant.name:<16} last quarter {json.dumps({k: mean(tail, k) for _, k in COLUMNS})}",
             flush=True,
         )
+        better = [simulate(variant, args.episodes, args.seed, rules)[-args.episodes // 4 :] for rules in DISTILLERS[1:]]
+        rewards[variant.name] = [mean(rows, "reward") for rows in (tail, *better)]
     args.out.mkdir(parents=True, exist_ok=True)
-    page = report(runs, args.episodes, args.seed)
+    page = report(runs, rewards, args.episodes, args.seed)
     (args.out / "comem_simulation.md").write_text(page, encoding="utf-8")
     plot_simulation(runs, args.out / "comem_simulation.png", WINDOW)
 

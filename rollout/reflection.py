@@ -38,11 +38,11 @@ class LLMDistiller:
 
     Args:
         max_insights: that are asked for (ours).
-        max_tokens: of a reply (ours).
+        max_tokens: of a reply (ours); it bounds the length of each insight too.
         trace_chars: the end of the trace that is shown (ours).
     """
 
-    def __init__(self, max_insights: int = 3, max_tokens: int = 256, trace_chars: int = 6000) -> None:
+    def __init__(self, max_insights: int = 3, max_tokens: int = 512, trace_chars: int = 6000) -> None:
         self.max_insights = max_insights
         self.max_tokens = max_tokens
         self.trace_chars = trace_chars
@@ -54,7 +54,8 @@ class LLMDistiller:
             task=trajectory.task.question, trace=trace, outcome=outcome(trajectory), count=self.max_insights
         )
         messages = (Message("system", agent.profile), Message("user", text))
-        found = await asker.ask_json(messages, INSIGHTS, read_insights, self.max_tokens, label)
+        schema = insights_schema(self.max_insights, self.max_tokens)
+        found = await asker.ask_json(messages, schema, read_insights, self.max_tokens, label)
         return (found or ())[: self.max_insights]
 
 
@@ -112,14 +113,22 @@ Before you began you were given this advice: {insight}
 How useful is this advice for tasks of this kind? 0 is useless or misleading, {best} could not be better.
 Reply with JSON: {{"score": 0}}"""
 
-INSIGHTS = JsonSchema(
-    {
-        "type": "object",
-        "properties": {"insights": {"type": "array", "items": {"type": "string"}, "maxItems": 3}},
-        "required": ["insights"],
-        "additionalProperties": False,
-    }
-)
+CHARACTERS_A_TOKEN = 3
+"""Of plain English, cautiously (ours)."""
+
+
+def insights_schema(count: int, max_tokens: int) -> JsonSchema:
+    """One to ``count`` texts that fit into ``max_tokens``: a small model does not find the end of one by itself."""
+    text = {"type": "string", "minLength": 1, "maxLength": max(1, CHARACTERS_A_TOKEN * max_tokens // count)}
+    insights = {"type": "array", "items": text, "minItems": 1, "maxItems": count}
+    return JsonSchema(
+        {
+            "type": "object",
+            "properties": {"insights": insights},
+            "required": ["insights"],
+            "additionalProperties": False,
+        }
+    )
 
 
 def score_schema(l_max: int) -> JsonSchema:

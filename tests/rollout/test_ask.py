@@ -9,11 +9,12 @@ import pytest
 from rollout.ask import ATTEMPTS, Asker, json_value, question
 from rollout.engine import EngineDiedError, Request, Sampling
 from rollout.mas.mas import Message
-from rollout.reflection import INSIGHTS, read_insights
+from rollout.reflection import insights_schema, read_insights
 from rollout.structure import Choices
 from tests.rollout.question_engine import QuestionEngine
 from tests.tiny_model import tiny_tokenizer
 
+INSIGHTS = insights_schema(3, 32)
 ASK = (Message("system", "You cook."), Message("user", "What did you learn?"))
 
 

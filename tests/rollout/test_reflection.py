@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from data.trajectory import Trajectory
 from memory.memory import Agent
 from rollout.ask import Asker
-from rollout.reflection import LLMDistiller, LLMJudge, agent_trace, outcome, score_schema
+from rollout.reflection import LLMDistiller, LLMJudge, agent_trace, insights_schema, outcome, score_schema
+from rollout.structure import grammar_fault
+from rollout.validate_structure import Mismatch, validate_structure
 from tests.memory.parts import a_trajectory
 from tests.rollout.question_engine import QuestionEngine
 from tests.tiny_model import tiny_tokenizer
@@ -60,3 +63,13 @@ def test_a_judgement_is_a_number_from_zero_to_l_max(reply: str, score: float | N
     assert asyncio.run(judge.judge(Asker(engine, engine.tokenizer, 0), ANN, "Fill first.", an_episode(), "j")) == score
     assert "given this advice: Fill first." in engine.asked[0][0]
     assert engine.asked[0][1].structure == score_schema(10)
+
+
+def test_insights_fit_into_the_reply() -> None:
+    """Three texts of at most 96 characters; 3 characters a token."""
+    held = insights_schema(3, 96)
+    assert grammar_fault(held) is None
+    good = json.dumps({"insights": ["a" * 96] * 3})
+    assert validate_structure(good, held) == good
+    for bad in (["a" * 97], [], [""], ["a"] * 4):
+        assert isinstance(validate_structure(json.dumps({"insights": bad}), held), Mismatch)
