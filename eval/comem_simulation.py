@@ -187,9 +187,9 @@ injected insights that hurt their reader. "Flat shared" is every agent's insight
 
 ## How good insights must be
 
-Reward of the last quarter, by the chance that an insight is good after a success / after a failure. In a world where
-most insights mislead, no memory at all is best, and selection only limits the damage; selection pays once agents write
-enough good ones, and flat sharing needs far better ones before it does.
+Reward of the last quarter, by the chance that an insight is good after a success / after a failure. Compare each column
+with its last row: where most insights mislead, no memory at all is best, and selection only limits the damage; it pays
+as agents write more good ones. Flat sharing pays in none of these worlds.
 
 {better}
 
