@@ -209,9 +209,10 @@ def test_tensorboard_shows_the_lifecycle(tiny_model_dir: Path, tmp_path: Path) -
     stream(tiny_model_dir, tmp_path, a_comem(), mechanisms(), logger=logger)
     scalars = EventAccumulator(logger.log_dir).Reload()
     tags = set(scalars.Tags()["scalars"])
-    sizes = {"private_entries", "collective_entries", "born", "promoted", "pruned", "forgotten"}
+    sizes = {"private_entries", "collective_entries", "collective_score"}
+    events = {"born", "used", "scored", "promoted", "pruned", "forgotten"}
     pollution = {"noise", "memory_similarity", "action_similarity", "reward", "baseline"}
-    assert {f"comem/{name}" for name in sizes | pollution} <= tags
+    assert {f"comem/{name}" for name in sizes | events | pollution} <= tags
     assert [event.step for event in scalars.Scalars("comem/reward")] == list(range(16))
     assert [event.step for event in scalars.Scalars("stream/letters")] == list(range(16))
 

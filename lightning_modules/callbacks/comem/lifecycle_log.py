@@ -19,7 +19,7 @@ from rollout.ask import Asker
 
 EVENTS = "comem_events.jsonl"
 RESULTS = "comem_results.json"
-COUNTED = ("born", "promoted", "pruned", "forgotten")
+COUNTED = ("born", "used", "scored", "promoted", "pruned", "forgotten")
 
 
 class LifecycleLog(Mechanism):
@@ -102,7 +102,10 @@ class LifecycleLog(Mechanism):
 
 
 def figures(events: Sequence[Event], memory: CoMem) -> dict[str, float]:
-    """One episode's row: reward, baseline, pollution, how many entries were born and so on, how many there are."""
+    """One episode's row: reward, baseline, pollution, how many entries were born and so on, how many there are.
+
+    ``collective_score`` is the mean S of the collective pool; an empty pool has none.
+    """
     row: dict[str, float] = {}
     for event in events:
         if event.kind in ("episode", "measured"):
@@ -112,7 +115,9 @@ def figures(events: Sequence[Event], memory: CoMem) -> dict[str, float]:
         "private_entries": sum(len(store) for store in memory.private.values()),
         "collective_entries": len(memory.collective),
     }
-    return {**row, **{kind: float(counts[kind]) for kind in COUNTED}, **sizes}
+    scores = [entry.score for entry in memory.collective.entries()]
+    quality = {"collective_score": sum(scores) / len(scores)} if scores else {}
+    return {**row, **{kind: float(counts[kind]) for kind in COUNTED}, **sizes, **quality}
 
 
 def _means(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
