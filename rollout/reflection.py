@@ -113,13 +113,17 @@ Before you began you were given this advice: {insight}
 How useful is this advice for tasks of this kind? 0 is useless or misleading, {best} could not be better.
 Reply with JSON: {{"score": 0}}"""
 
-CHARACTERS_A_TOKEN = 3
-"""Of plain English, cautiously (ours)."""
+JSON_FRAME = 16
+"""Tokens that the reply's brackets, quotes and key take at most (ours)."""
 
 
 def insights_schema(count: int, max_tokens: int) -> JsonSchema:
-    """One to ``count`` texts that fit into ``max_tokens``: a small model does not find the end of one by itself."""
-    text = {"type": "string", "minLength": 1, "maxLength": max(1, CHARACTERS_A_TOKEN * max_tokens // count)}
+    """One to ``count`` texts that fit into ``max_tokens`` whatever they are.
+
+    A small model finds the end of none by itself, and what it repeats until then takes a token a character.
+    """
+    longest = max(1, (max_tokens - JSON_FRAME) // count)
+    text = {"type": "string", "minLength": 1, "maxLength": longest}
     insights = {"type": "array", "items": text, "minItems": 1, "maxItems": count}
     return JsonSchema(
         {

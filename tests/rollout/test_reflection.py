@@ -66,10 +66,10 @@ def test_a_judgement_is_a_number_from_zero_to_l_max(reply: str, score: float | N
 
 
 def test_insights_fit_into_the_reply() -> None:
-    """Three texts of at most 96 characters; 3 characters a token."""
-    held = insights_schema(3, 96)
+    """Three texts of at most (256 - 16) / 3 characters, were each character a token."""
+    held = insights_schema(3, 256)
     assert grammar_fault(held) is None
-    good = json.dumps({"insights": ["a" * 96] * 3})
+    good = json.dumps({"insights": ["a" * 80] * 3})
     assert validate_structure(good, held) == good
-    for bad in (["a" * 97], [], [""], ["a"] * 4):
+    for bad in (["a" * 81], [], [""], ["a"] * 4):
         assert isinstance(validate_structure(json.dumps({"insights": bad}), held), Mismatch)
