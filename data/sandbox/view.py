@@ -35,12 +35,12 @@ def enter_view(root: Path, readable: Sequence[str], disk_bytes: int) -> None:
     """
     kernel.mount("none", Path("/"), None, kernel.MS_REC | kernel.MS_PRIVATE)
     kernel.mount("tmpfs", root, "tmpfs", _PLAIN, "size=1m,mode=755")
-    for path in _outermost(readable):
+    _devices(root)
+    _scratch(root, disk_bytes)
+    for path in _outermost(readable):  # after the disk: a Python below /tmp would be hidden by it
         _show(root, path)
     for name, text in _TEXTS.items():
         _parent(root / name).write_text(text)
-    _devices(root)
-    _scratch(root, disk_bytes)
     _processes(root / "proc")
     kernel.pivot_root(root)
     kernel.mount("none", Path("/"), None, kernel.MS_REMOUNT | kernel.MS_BIND | kernel.MS_RDONLY | _PLAIN)
@@ -85,7 +85,10 @@ def _scratch(root: Path, disk_bytes: int) -> None:
     for name, target in {"box": root / "box", "tmp": root / "tmp", "shm": root / "dev/shm"}.items():
         source = disk / name
         source.mkdir()
-        os.chown(source, USER, USER)
+        if name == "box":
+            os.chown(source, USER, USER)
+        else:
+            source.chmod(0o1777)  # as on any system; nobody but root moves what is shown below /tmp
         target.mkdir()
         kernel.mount(str(source), target, None, kernel.MS_BIND)
 

@@ -150,6 +150,31 @@ def test_a_file_outside_is_refused(name: str) -> None:
         run_python({name: "x"}, ["-c", "pass"])
 
 
+def test_a_python_below_tmp_is_shown_there_and_cannot_be_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a checkout in /tmp; what the program writes there lies beside it."""
+    if not strongest_isolation().namespaces:
+        pytest.skip("needs namespaces")
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        part = Path(folder) / "env" / "part"
+        part.mkdir(parents=True)
+        (part / "x.txt").write_text("seen")
+        here = this_interpreter()
+        shown = Interpreter(here.executable, (*here.readable, str(part)))
+        monkeypatch.setattr(sandbox, "this_interpreter", lambda: shown)
+        code = f"""
+import os, pathlib
+part = pathlib.Path({str(part)!r})
+print((part / "x.txt").read_text())
+pathlib.Path("/tmp/mine").write_text("free")
+for act in (lambda: (part / "x.txt").write_text("changed"), lambda: os.rename({folder!r}, "/tmp/moved")):
+    try:
+        act()
+    except OSError:
+        print("refused")
+"""
+        assert run(code).stdout.decode().split() == ["seen", "refused", "refused"]
+
+
 def test_slots_bound_how_many_run_at_once() -> None:
     slots, now, most = threading.Semaphore(2), [], []
 
