@@ -10,6 +10,7 @@ differs from the member's first reply on, which stands near its end.
 from __future__ import annotations
 
 import argparse
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -112,10 +113,10 @@ def run(workload: Workload, repeats: int) -> tuple[Ratios, float]:
         gradients[way.__name__] = update.gradients()
 
     ratios = compare(partial(noted, straightforward), partial(noted, ours), repeats=repeats, warmup=0)
-    difference = largest_difference(gradients["ours"], gradients["straightforward"])
+    difference, worst = relative_differences(gradients["ours"], gradients["straightforward"])
     print(f"calls            {len(update.calls)} of {workload.prompt_tokens} + {workload.response_tokens} tokens")
     print(f"loss             {losses['straightforward']:.7f} straightforward, {losses['ours']:.7f} ours")
-    print(f"gradients        {len(gradients['ours'])} weights, largest relative difference {difference:.2e}")
+    print(f"gradients        relative difference {difference:.2e}, {worst:.2e} in the worst weight")
     print(f"seconds          {min(ratios.first_s):.1f} straightforward, {min(ratios.second_s):.1f} ours", flush=True)
     return ratios, difference
 
@@ -148,11 +149,16 @@ def prepare(workload: Workload, way: Callable[[Update], float]) -> Callable[[], 
     return partial(way, make_update(workload))
 
 
-def largest_difference(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> float:
-    """The largest ‖found − expected‖ / ‖expected‖ over all weights. Raises if one side lacks a weight."""
+def relative_differences(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> tuple[float, float]:
+    """‖found − expected‖ / ‖expected‖ of the gradient as one vector, and of the weight where it is largest.
+
+    Raises if one side lacks a weight.
+    """
     if found.keys() != expected.keys():
         raise ValueError(f"gradients of different weights: {sorted(found.keys() ^ expected.keys())[:3]}")
-    return max(float((found[name] - expected[name]).norm() / expected[name].norm()) for name in expected)
+    norms = {name: (float((found[name] - expected[name]).norm()), float(expected[name].norm())) for name in expected}
+    off, size = (math.hypot(*part) for part in zip(*norms.values(), strict=True))
+    return off / size, max(off / size for off, size in norms.values())
 
 
 def make_update(workload: Workload) -> Update:
